@@ -16,7 +16,7 @@ INSTALLED := .venv/.installed
 # bury the names of those that fail.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --disable-warnings
 
-.PHONY: stubs demo quick test pages exhaustive test-matrix lowest pins planted mutants fuzz bench gpu-static reproductions verdicts docs notebooks lint types wheel publish release dist clean
+.PHONY: stubs demo quick test pages exhaustive test-matrix lowest pins planted mutants fuzz bench gpu-static reproductions compare verdicts docs notebooks lint types wheel publish release dist clean
 .DEFAULT_GOAL := quick
 
 demo: $(INSTALLED)
@@ -80,6 +80,10 @@ bench: $(INSTALLED)
 # STUDY: a paper, or PAPER/FIGURE.
 reproductions: $(INSTALLED)
 	$(BIN)/python docs/reproduce.py $(or $(STUDY),all)
+
+# What the papers' figures at full size, computed anew in runs/comparison, have that the pages do not.
+compare: $(INSTALLED)
+	$(BIN)/python docs/reproduce.py --compare $(or $(STUDY),all)
 
 # The words of the papers' claims, from docs/verdicts.toml, into the page of verdicts and the reproductions.
 verdicts: $(INSTALLED)

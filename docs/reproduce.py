@@ -3,6 +3,11 @@
     python docs/reproduce.py all     or names as `jaxbandits reproduce` takes them: a paper, or PAPER/FIGURE
 
 Runs are kept in runs/reproductions/PAPER/FIGURE: what is there is not computed again.
+
+    python docs/reproduce.py --compare all
+
+writes nothing into the pages. It computes everything anew, in runs/comparison, goes on there when it was interrupted,
+and lists each study's seconds and the cells of its table and of its pictures' data that are not what the page has.
 """
 
 import sys
@@ -30,8 +35,22 @@ def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/repro
     print(f"and the verdicts into {verdicts.write_verdicts(docs, papers.all_studies())[0]}")
 
 
+def compare(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/comparison")) -> int:
+    """Print what differs from the pages; how many cells do."""
+    total = 0
+    for name, study in {name: study for given in names for name, study in papers.find(given).items()}.items():
+        done = papers.reproduce(study, runs / name, full=True)
+        found = study_tables.differences(name, done, docs, verdicts.word_finder(name, docs))
+        print(f"{name}: {done.seconds:,.0f} s, {len(found)} cells differ", *found, sep="\n  ", flush=True)
+        total += len(found)
+    return total
+
+
 if __name__ == "__main__":
     try:
-        reproduce(sys.argv[1:])
+        first, *others = sys.argv[1:]
+        if first == "--compare":
+            sys.exit(f"{total} cells differ" if (total := compare(others)) else None)
+        reproduce([first, *others])
     except ValueError as error:
         sys.exit(f"docs/reproduce.py: {error}")

@@ -9,6 +9,7 @@ between marks of its own (`QUOTED`).
 import re
 import shutil
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,28 @@ def write_study(
     pictures = [path for path in done.paths if path.stem in done.figures and path.suffix in (".png", ".csv")]
     copied = [Path(shutil.copyfile(path, directory / f"{figure}-{path.name}")) for path in pictures]
     return [page, *copied, *quote(name, docs)]
+
+
+def differences(
+    name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: ""
+) -> list[str]:
+    """What a study's full run gives and its page or the data of its pictures do not, a line each."""
+    now, then = (
+        [line for line in text.split("\n") if line.startswith("| ")]
+        for text in (claims_table(done.claims, about), study_text(name, docs))
+    )
+    found = [f"table, line {k}: {a} -> {b}" for k, (a, b) in enumerate(zip_longest(then, now), 1) if a != b]
+    paper, figure = name.split("/")
+    for key in done.figures:
+        page = docs / "figures" / paper / f"{figure}-{key}.csv"
+        (fresh,) = (path for path in done.paths if path.name == f"{key}.csv")
+        old, new = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (page, fresh))
+        if old.shape != new.shape or list(old) != list(new):
+            found.append(f"{page.name}: {list(old)} x {len(old)} -> {list(new)} x {len(new)}")
+            continue
+        cells = [(row, column) for row in old.index for column in old if old.at[row, column] != new.at[row, column]]
+        found += [f"{page.name}, row {i + 1}, {key}: {old.at[i, key]} -> {new.at[i, key]}" for i, key in cells]
+    return found
 
 
 def regret_by_budget(data: Path) -> str:

@@ -436,6 +436,34 @@ def test_a_page_is_written_between_the_marks_of_its_study(full, tmp_path):
     assert page.read_text() == first
 
 
+def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch, capsys):
+    done, run = full
+    name, begin, end = "paper/figure", *pages.marks("paper/figure")
+    page = tmp_path / "reproductions" / "paper.md"
+    page.parent.mkdir()
+    page.write_text(f"{begin}\n{end}\n")
+    pages.write_study(name, done, tmp_path)
+    assert pages.differences(name, done, tmp_path) == []
+    data = tmp_path / "figures/paper/figure-curve.csv"
+    first = data.read_text().split("\n")[1]
+    data.write_text(data.read_text().replace(first, f"{first}1", 1))
+    line = [line for line in page.read_text().split("\n") if line.startswith("| ")][1]
+    page.write_text(page.read_text().replace(line, line.replace("finite", "infinite")))
+    told = pages.differences(name, done, tmp_path)
+    assert told[0].startswith("table, line 2: ") and told[0].endswith(f" -> {line}")
+    assert told[1].startswith("figure-curve.csv, row 1, ") and len(told) == 2
+    data.write_text("\n".join(data.read_text().split("\n")[:-2]) + "\n")
+    assert re.search(r"^figure-curve.csv: .* x \d+ -> .* x \d+$", pages.differences(name, done, tmp_path)[1])
+    # the command goes on from what was computed, and says how many
+    study = small_study(computed=lambda full: {"number": 7 if full else 3})
+    monkeypatch.setattr(papers, "find", lambda given: {name: study})
+    monkeypatch.setattr(into_pages.verdicts, "word_finder", lambda name, docs: lambda statement: "")
+    (tmp_path / "runs/paper").mkdir(parents=True)
+    (tmp_path / "runs/paper/figure").symlink_to(run)
+    assert into_pages.compare(["all"], tmp_path, tmp_path / "runs") == 2
+    assert "paper/figure: " in (said := capsys.readouterr().out) and "2 cells differ" in said
+
+
 def test_a_page_without_its_marks_is_said_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(papers, "reproduce", lambda *args, **kwargs: pytest.fail("ran"))
     with pytest.raises(ValueError, match="there is no page"):
