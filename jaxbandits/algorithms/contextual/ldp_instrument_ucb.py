@@ -123,8 +123,8 @@ def ldp_instrument_ucb(
 ) -> Annotated[Algorithm, Doc("Its guarantee is local, one message a user.")]:
     """Optimism under local privacy: users send psi x' and psi y with noise, psi a unit vector aimed at the least known.
 
-    With J = M + lambda_t I and P = J^-1, where M and b sum up the messages, the arm of the largest <x, P b> + w_t |P'
-    x| is played, and psi = P' x / |P' x| for the played x.
+    With J = M + lambda_t I and P = J^-1, where M and b sum up the messages, the arm of the largest <x, P b> + w_t
+    `|P' x|` is played, and psi is P' x over its length `|P' x|`, for the played x.
 
     Note:
         Where `ldp_linucb` adds noise to x x' and x y, a direction in which features are small is learnt by the square
