@@ -50,6 +50,7 @@ DIGITS = [float(f"{m}e{k}") for k in range(-6, 0) for m in range(1000, 10_000)] 
 EPSILON, LEAST = 1.0, 0.99  # what every private candidate spends; one that spends less than LEAST is left out
 ERROR = 0.05  # of all comparisons of a row with its best
 BUDGETS = ("epsilon", "rho")  # arguments that say how much is spent
+ORACLES = ("oracle_linucb",)  # are told what no learner knows, for comparison
 FASTER = ("shortcut",)  # options that change how something is simulated, and not what
 SEEDS, T = range(7000, 7050), 50_000  # nothing was chosen on these seeds
 # conversion -> its bases; those of others: their own default, or that of their case in the catalogue
@@ -105,8 +106,8 @@ APART = arms(e.bernoulli_arms, [0.9, 0.7, 0.5, 0.3, 0.1], [0.5, 0.5, 0.75, 0.5, 
 HEAVY = arms(e.student_arms, [0.6, 0.4, 0.2, 0.0, -0.2], [0.4, 0.4, 0.6, 0.4, 0.4], scale=0.4)
 OTHER_THETA = np.append(unit_norm(np.random.default_rng(21).normal(size=4)), 1.0) / math.sqrt(2)
 FIXED = [LINEAR, partial(LINEAR, theta=OTHER_THETA)]
-CHANGES = [([0, 20_000], [0, 3]), ([0, 20_000, 30_000], [0, 3, 0])]  # from which play on which arm is the best
-LOSSES = [partial(e.switching_losses, num_arms=5, cuts=cuts, arms=best) for cuts, best in CHANGES]
+PHASES = np.floor(np.log(np.arange(1, T + 1)) / math.log(1.6)) % 2  # phases of growing length, losses low and high
+LOSSES = [partial(e.loss_table, losses=np.add.outer(PHASES * (1 - x), x * (np.arange(5) != 2))) for x in (0.2, 0.1)]
 GAPS = [e.fixed_gap_losses(num_arms=3, best=2, gap=gap) for gap in (0.4, 0.2)]
 ADVICE = [partial(e.rotating_experts, losses=losses, num_experts=8) for losses in GAPS]
 CONTEXTS = [partial(e.contextual_linear, num_arms=10, dim=dim) for dim in (5, 3)]
@@ -121,7 +122,7 @@ ON_ARMS, ON_SETS = ("arms",), ("fixed set", "arms")
 PROBLEMS = {
     "arms": Problem("arms", "none", ON_ARMS, T, arms(e.bernoulli_arms, *INSTANCES.values())),
     "heavy": Problem("arms, heavy tails", "none", ON_ARMS, T, HEAVY),
-    "losses": Problem("arms, losses that change", "none", ON_ARMS, T, LOSSES, options=()),
+    "losses": Problem("arms, losses of any kind", "none", ON_ARMS, T, LOSSES, options=()),
     "experts": Problem("8 experts", "none", ("advice",), T, ADVICE),
     "linear": Problem("fixed linear arms", "none", ON_SETS, T, FIXED, options=ON_SETS[:1]),
     "contexts": Problem("contexts", "none", ("decision set",), 20_000, CONTEXTS, options=()),
@@ -214,7 +215,7 @@ def candidates(name: str, horizon: int) -> list[Candidate]:
     rows = set[tuple[str, str, str]]()
     with warnings.catch_warnings():  # of presets that spend more than they are given, until they are given less
         warnings.simplefilter("ignore", UserWarning)
-        for call, option in (x for label in a.__all__ for x in calls(label, problem)):
+        for call, option in (x for label in a.__all__ if label not in ORACLES for x in calls(label, problem)):
             tried = option in ("", "preset") or plays_on(call) in problem.options
             for one in judge(call, problem):
                 row = one.algorithm, one.trusted, one.unit
