@@ -20,9 +20,9 @@ FRAME = choosing.read()
 SHORT = 3000  # plays at which algorithms that keep every reward can play, too
 
 
-def printed() -> list[tuple[str, str]]:
-    """(problem, call) of every call that stands on the page, read from its text."""
-    found, problem = [], ""
+def printed() -> dict[tuple[str, str], bool]:
+    """(problem, call) of every call that stands on the page, read from its text, and whether it is bold."""
+    found, problem = {}, ""
     places = {(x.structure, x.corrupted, f"{x.horizon:,}"): name for name, x in choosing.PROBLEMS.items()}
     text = choosing.PAGE.read_text().split(choosing.BEGIN)[1].split(choosing.END)[0]
     for line in text.splitlines():
@@ -30,7 +30,7 @@ def printed() -> list[tuple[str, str]]:
         call = re.search(r"`(.*)`", cells[5]) if len(cells) > 5 else None
         if call:
             problem = places[cells[0], cells[1], cells[4]] if cells[0] else problem
-            found.append((problem, call[1]))
+            found[problem, call[1]] = cells[5].startswith("**")
     return found
 
 
@@ -114,7 +114,7 @@ def test_calls_are_ranked_by_both_instances_and_bold_by_holm():
     frame = choosing.rank(xr.concat([regret, twin], "algorithm"), ["worse", "first", "as good", "twin"])
     assert frame["call"].tolist() == ["first", "as good", "worse"]  # the twin did the same in every run
     np.testing.assert_allclose(frame[["regret 1", "regret 2"]], [[10, 12], [12, 10.3], [13, 11]], atol=0.5)
-    assert frame["p"][0] == 1 and frame["p"][1] > choosing.ERROR > 1e-6 > frame["p"][2]
+    assert frame["p"][0] == 1 and frame["p"][1] > choosing.ERROR > 1e-4 > frame["p"][2]
     both = regret.mean("instance").squeeze("t")
     raw = [
         jb.compare(both.expand_dims("t", -1).to_dataset(), x, "first")["p_value"].item() for x in ("as good", "worse")
@@ -154,16 +154,16 @@ def test_the_page_is_of_calls_that_are_candidates():
 
 
 def test_bold_calls_of_the_page_are_those_of_the_data():
-    text = choosing.PAGE.read_text().split(choosing.BEGIN)[1].split(choosing.END)[0]
     p = FRAME.set_index(["problem", "call"])["p"]
-    bold = [f"**`{call}`**" in text and p[problem, call] > 0.05 for problem, call in PRINTED]
-    assert sum(bold) >= len(FRAME.groupby(choosing.ROW)) == len({(*x,) for x in FRAME[choosing.ROW].values.tolist()})
+    assert PRINTED == {at: bool(p[at] > 0.05) for at in PRINTED} and False in PRINTED.values()
+    rows = FRAME.set_index(["problem", "call"]).loc[list(PRINTED)].reset_index()[choosing.ROW]
+    assert len(rows.drop_duplicates()) == len(FRAME[choosing.ROW].drop_duplicates())  # none is missing on the page
 
 
-@pytest.mark.parametrize(("problem", "call"), dealt(dict.fromkeys(PRINTED), 12, always=PRINTED[:2]))
+@pytest.mark.parametrize(("problem", "call"), dealt(PRINTED, 12, always=list(PRINTED)[3:5]))
 def test_every_call_of_the_page_is_played(problem, call):
     factory = eval(call, {"partial": partial} | {name: getattr(a, name) for name in a.__all__})
     shown = choosing.PROBLEMS[problem]
-    horizon = 400 if "agents" in shown.kinds else SHORT
+    horizon = 400 if "agents" in shown.kinds else 6000  # batched_exp4 has a tuning from 5,539 on
     ds = jb.sweep({"x": factory}, shown.instances[0], horizon=horizon, seeds=2, checkpoints=1, progress=False)
     assert np.isfinite(ds["regret"].values).all()
