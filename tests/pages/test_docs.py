@@ -270,22 +270,6 @@ def _listed_module(module, name, listed) -> bool:
     return (isinstance(value, ModuleType) and value.__name__ in listed) or name.rpartition(".")[2].startswith("__")
 
 
-def test_regrets_of_the_guide_on_choosing_stand_where_it_says():
-    """Each number of its table is on the page, or rounds a value of the data, that its row or the last link names."""
-    page, checked, sources = ROOT / "docs/guides/choosing.md", 0, ""
-    for line in page.read_text().splitlines():
-        if line.startswith("| ") and not line.startswith("| structure"):
-            regrets, links = line.split("|")[5], re.findall(r"\]\((.*?)\)", line.split("|")[6])
-            if links:
-                texts = [(page.parent / link).read_text() for link in links]
-                rounded = [f"{float(x):,.0f}" for text in texts for x in re.findall(r"\d+\.\d+", text)]
-                sources = " ".join([*texts, *rounded])
-            for number in re.findall(r"(?<![\d,])\d[\d,]*\d|\d", re.sub(r"`.*?`", "", regrets)):
-                assert re.search(rf"(?<![\d,]){number}(?![\d])", sources), (number, line)
-                checked += 1
-    assert checked > 40
-
-
 def test_examples_of_the_gallery_are_short():
     examples = sorted((ROOT / "examples/gallery").rglob("plot_*.py"))
     assert len(examples) >= 16

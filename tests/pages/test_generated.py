@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import audit
+import choosing
 import comparison
 import peers
 import pytest
@@ -28,6 +29,7 @@ def generated():
     for name, (page, *_) in study_tables.QUOTED.items():
         yield DOCS / page, study_tables.quotation(name, DOCS), f"make reproductions STUDY={name}"
     yield DOCS / "privacy.md", privacy.markdown(privacy.table()), "print(jb.privacy.markdown(jb.privacy.table()))"
+    yield choosing.PAGE, choosing.section(choosing.read()), "docs/choosing.py none"
     rows = json.loads((FIGURES / "peers.json").read_text())
     for text in (peers.table(rows), peers.short_table(rows)):
         yield DOCS / "performance.md", text, "benchmarks/peers.py"

@@ -37,7 +37,7 @@ from jaxbandits.validation import declare, factory
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 
 
-@pytest.mark.compiles(40)  # 900 calls: a few are wrong only once something was played
+@pytest.mark.compiles(50)  # 900 calls: a few are wrong only once something was played
 def test_wrong_calls_end_in_one_line():
     faults = [(row, fault(row)) for row in rows()]
     said = [f"{row.name}: {row.call}\n    {found}" for row, found in faults if found]

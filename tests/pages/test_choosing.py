@@ -1,0 +1,169 @@
+"""The guide on choosing: its candidates are all there are, its calls play, and what is bold follows from the data."""
+
+import math
+import re
+from functools import partial
+
+import choosing
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from dealt import dealt
+
+import jaxbandits as jb
+from jaxbandits import algorithms as a
+from jaxbandits import catalogue
+from jaxbandits.validation import plays_on
+
+FRAME = choosing.read()
+SHORT = 3000  # plays at which algorithms that keep every reward can play, too
+
+
+def printed() -> dict[tuple[str, str], bool]:
+    """(problem, call) of every call that stands on the page, read from its text, and whether it is bold."""
+    found, problem = {}, ""
+    places = {(x.structure, x.corrupted, f"{x.horizon:,}"): name for name, x in choosing.PROBLEMS.items()}
+    text = choosing.PAGE.read_text().split(choosing.BEGIN)[1].split(choosing.END)[0]
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        call = re.search(r"`(.*)`", cells[5]) if len(cells) > 5 else None
+        if call:
+            problem = places[cells[0], cells[1], cells[4]] if cells[0] else problem
+            found[problem, call[1]] = cells[5].startswith("**")
+    return found
+
+
+PRINTED = printed()
+
+
+# read any reward with another option or default than in their case of the catalogue
+ALSO = {"arms": set(), "heavy": {("thompson", "everyone"), ("local_robust_elimination", "nobody")}}
+
+
+@pytest.mark.parametrize(("problem", "low", "high"), [("arms", 0.0, 1.0), ("heavy", -math.inf, math.inf)])
+def test_the_candidates_are_all_that_play_there(problem, low, high):
+    """Against a listing of the catalogue's cases by kind and rewards; those that assume tails assume what is true."""
+    expected = set(ALSO[problem])
+    for name in catalogue.ALGORITHMS:
+        algorithm, _ = catalogue.case(name)
+        reads = algorithm.rewards.low <= low and algorithm.rewards.high >= high
+        if reads and (algorithm.plays_on or plays_on(getattr(a, name))) == "arms":
+            expected.add((name, choosing.TRUSTED[algorithm.guarantee.model]))
+    assert {(one.algorithm, one.trusted) for one in choosing.candidates(problem, SHORT)} == expected
+
+
+def test_all_that_follow_experts_are_candidates_at_every_trust_of_their_bases():
+    found = choosing.candidates("experts", choosing.PROBLEMS["experts"].horizon)
+    assert {one.algorithm for one in found} == {x for x in catalogue.ALGORITHMS if plays_on(getattr(a, x)) == "advice"}
+    trusted = [one.trusted for one in found if one.algorithm == "bandit_to_experts"]
+    assert trusted == ["everyone", "everyone", "a server", "nobody"]
+
+
+def test_corruption_is_told_to_those_that_ask():
+    calls = [one.call for one in choosing.candidates("share", SHORT)]
+    assert {"huber_ucb", "partial(huber_ucb, corruption_bound=0.05)"} <= {*calls}
+    told = {call.split(",")[0].split("(")[1] for call in calls if "corruption_" in call}
+    assert told == {"cr_ucb", "crimed", "huber_ucb"} - {"crimed"}  # CRIMED believes in 5% by default
+
+
+def test_private_candidates_spend_one_and_no_call_stands_twice():
+    for problem in ("arms", "experts", "reports"):
+        found = choosing.candidates(problem, choosing.PROBLEMS[problem].horizon)
+        assert len({one.call for one in found}) == len(found)
+        for one in found:
+            assert (one.unit == "") == (one.trusted == "everyone") == math.isinf(one.epsilon)
+            assert one.trusted == "everyone" or 0.28 < one.epsilon <= 1 + 1e-6
+
+
+def test_a_budget_is_found_where_the_spent_one_is_another():
+    spent = lambda factory: 0.5 * factory.keywords["epsilon"] ** 2
+    call = choosing.write_call(choosing.spend_all(partial(a.dp_se), spent))
+    assert call == "partial(dp_se, epsilon=1.414)"  # 1.415 would spend 1.0011
+
+
+def test_a_budget_outside_of_a_tuning_is_too_much_above_one_and_too_little_below():
+    def spent(factory):
+        if not 0.5 <= factory.keywords["epsilon"] <= 3.0:
+            raise ValueError("no tuning")
+        return factory.keywords["epsilon"] / 10
+
+    assert choosing.write_call(choosing.spend_all(a.dp_se, spent)) == "partial(dp_se, epsilon=3)"
+    assert choosing.write_call(choosing.spend_all(a.dp_se, lambda x: 2 * spent(x))) == "partial(dp_se, epsilon=3)"
+    assert choosing.write_call(choosing.spend_all(a.dp_se, lambda x: 16 * spent(x))) == "partial(dp_se, epsilon=0.625)"
+
+
+def test_calls_are_written_as_python():
+    call = partial(a.bandit_to_experts, base=partial(a.private_batched, base=a.exp3, epsilon=0.5))
+    text = "partial(bandit_to_experts, base=partial(private_batched, base=exp3, epsilon=0.5))"
+    assert choosing.write_call(call) == text
+    assert choosing.write_call(partial(a.ldp_ucb, mechanism="laplace")) == "partial(ldp_ucb, mechanism='laplace')"
+
+
+def regrets(means: dict[str, tuple[float, float]], noise: float = 1.0) -> xr.DataArray:
+    """Regrets of calls on two instances, seeds 0 to 49, with noise of their own."""
+    rng = np.random.default_rng(3)
+    values = np.array(list(means.values()))[:, :, None, None] + noise * rng.normal(size=(len(means), 2, 50, 1))
+    coords = {"algorithm": list(means), "instance": [0, 1], "seed": range(50), "t": [9]}
+    return xr.DataArray(values, coords, ["algorithm", "instance", "seed", "t"], name="regret")
+
+
+def test_calls_are_ranked_by_both_instances_and_bold_by_holm():
+    regret = regrets({"worse": (13.0, 11.0), "first": (10.0, 12.0), "as good": (12.0, 10.3), "other row": (0.0, 0.0)})
+    twin = regret.sel(algorithm=["first"]).assign_coords(algorithm=["twin"])
+    frame = choosing.rank(xr.concat([regret, twin], "algorithm"), ["worse", "first", "as good", "twin"])
+    assert frame["call"].tolist() == ["first", "as good", "worse"]  # the twin did the same in every run
+    np.testing.assert_allclose(frame[["regret 1", "regret 2"]], [[10, 12], [12, 10.3], [13, 11]], atol=0.5)
+    assert frame["p"][0] == 1 and frame["p"][1] > choosing.ERROR > 1e-4 > frame["p"][2]
+    both = regret.mean("instance").squeeze("t")
+    raw = [
+        jb.compare(both.expand_dims("t", -1).to_dataset(), x, "first")["p_value"].item() for x in ("as good", "worse")
+    ]
+    np.testing.assert_allclose(frame["p"][1:], [raw[0], 2 * raw[1]])
+
+
+def test_the_table_has_three_algorithms_of_a_row_and_says_how_many_are_as_good():
+    rows = [("a", "a", 1.0), ("a2", "a", 0.9), ("b", "b", 0.051), ("c", "c", 0.049), ("d", "d", 1e-9)]
+    frame = pd.DataFrame(rows, columns=["call", "algorithm", "p"])
+    place = {"problem": "x", "structure": "arms", "corrupted": "none", "trusted": "a server", "unit": "reward"}
+    frame = frame.assign(**place, plays=2000, delta=1e-5, epsilon=1.0, **{"regret 1": 1234.4, "regret 2": 8.0})
+    frame = frame.assign(**{"uniform 1": 2000.0, "uniform 2": math.nan})
+    spent = frame[:1].assign(call="e", algorithm="e", p=math.nan, epsilon=0.7)
+    _, _, *lines, _, left = choosing.table(pd.concat([frame, spent])).splitlines()
+    assert [re.findall(r"`(\w+)`", line)[0] for line in lines] == ["a", "b", "c"]
+    assert ["**1,234 (62%)** | **8** |" in line for line in lines] == [True, True, False] and "3 of 5" in lines[0]
+    assert lines[0].startswith("| arms | none | a server | one reward | 2,000 |") and left.endswith("left out: `e`.")
+
+
+def test_prices_are_over_the_best_without_privacy_of_the_same_problem():
+    rows = [("arms", "everyone", "", 10.0), ("arms", "everyone", "", 20.0), ("arms", "a server", "reward", 25.0)]
+    rows += [("arms", "a server", "reward", 99.0), ("arms", "a server", "user", 30.0), ("arms", "nobody", "user", 90.0)]
+    frame = pd.DataFrame([*rows, ("alone", "nobody", "user", 5.0)], columns=["problem", "trusted", "unit", "regret 1"])
+    frame = frame.assign(structure=frame["problem"], corrupted="none", p=1.0, **{"regret 2": frame["regret 1"]})
+    head, _, line = choosing.prices(frame).splitlines()
+    assert head == "| played | corrupted | a server | nobody |"
+    assert line == "| arms | none | 2.5 (one reward), 3 (one user) | 9 (one user) |"
+
+
+def test_the_page_is_of_calls_that_are_candidates():
+    """A new algorithm is a candidate at once, and stands on the page when somebody has played the table again."""
+    assert set(FRAME["problem"]) <= set(choosing.PROBLEMS)
+    for name in ("arms", "experts"):
+        now = {one.call for one in choosing.candidates(name, choosing.PROBLEMS[name].horizon)}
+        assert set(FRAME["call"][FRAME["problem"] == name]) <= now
+
+
+def test_bold_calls_of_the_page_are_those_of_the_data():
+    p = FRAME.set_index(["problem", "call"])["p"]
+    assert PRINTED == {at: bool(p[at] > 0.05) for at in PRINTED} and False in PRINTED.values()
+    rows = FRAME.set_index(["problem", "call"]).loc[list(PRINTED)].reset_index()[choosing.ROW]
+    assert len(rows.drop_duplicates()) == len(FRAME[choosing.ROW].drop_duplicates())  # none is missing on the page
+
+
+@pytest.mark.parametrize(("problem", "call"), dealt(PRINTED, 12, always=list(PRINTED)[3:5]))
+def test_every_call_of_the_page_is_played(problem, call):
+    factory = eval(call, {"partial": partial} | {name: getattr(a, name) for name in a.__all__})
+    shown = choosing.PROBLEMS[problem]
+    horizon = 400 if "agents" in shown.kinds else 6000  # batched_exp4 has a tuning from 5,539 on
+    ds = jb.sweep({"x": factory}, shown.instances[0], horizon=horizon, seeds=2, checkpoints=1, progress=False)
+    assert np.isfinite(ds["regret"].values).all()
