@@ -160,7 +160,7 @@ def test_bold_calls_of_the_page_are_those_of_the_data():
     assert len(rows.drop_duplicates()) == len(FRAME[choosing.ROW].drop_duplicates())  # none is missing on the page
 
 
-@pytest.mark.parametrize(("problem", "call"), dealt(PRINTED, 12, always=list(PRINTED)[3:5]))
+@pytest.mark.parametrize(("problem", "call"), dealt(PRINTED, 24, always=list(PRINTED)[3:5]))
 def test_every_call_of_the_page_is_played(problem, call):
     factory = eval(call, {"partial": partial} | {name: getattr(a, name) for name in a.__all__})
     shown = choosing.PROBLEMS[problem]
