@@ -306,7 +306,7 @@ def table(frame: pd.DataFrame) -> str:
             lines.append([*(place if i == 0 else [""] * 5), *cells, delta, good if i == 0 else ""])
     unable = dict.fromkeys(frame["call"][frame["p"].isna()])
     left = f"\n\nNo budget makes these spend 1, and they are left out: {', '.join(f'`{x}`' for x in unable)}."
-    return markdown_table(lines, right=5) + (left if unable else "")
+    return markdown_table(lines, right=4) + (left if unable else "")
 
 
 def prices(frame: pd.DataFrame) -> str:

@@ -253,7 +253,8 @@ def own_factory(name: str, beside: Path) -> Callable[..., Any]:
             del sys.path[place]
     top = module_name.partition(".")[0]
     place = getattr(sys.modules[top], "__file__", None) or path  # a namespace has no file
-    if (beside / f"{top}.py").is_file() and not Path(place).resolve().is_relative_to(path):
+    other = Path(place).exists() and not Path(place).resolve().is_relative_to(path)  # and not what was moved here
+    if other and (beside / f"{top}.py").is_file():
         raise ValueError(f"cannot load {name!r}: {top!r} is {place} here: rename the module of your own")
     if not callable(factory):
         raise ValueError(f"{name!r} is {type(factory).__name__} and no function: give a factory of keyword arguments")

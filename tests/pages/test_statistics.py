@@ -122,12 +122,9 @@ def test_every_column_of_a_comparison_is_the_one_of_its_name():
     few = np.array(needed) > 40
     assert 0 < few.sum() < 3
     assert np.any(values[0, 1] == values[1, 1])  # ties are on neither side
-    told = (
-        f"of {few.sum()} of 5 rows may be wrong with 40 seeds ({np.max(np.array(needed)[few]):,.0f} seeds would do, as "
-    )
-    told += (
-        "far as these show): run more of them, give interval='bootstrap-t' or 'anytime', or let seeds=jb.until(...) "
-    )
+    most = np.max(np.array(needed)[few])
+    told = f"of {few.sum()} of 5 rows may be wrong with 40 seeds (about {most:,.0f} seeds would be enough): run more "
+    told += "of them, give interval='bootstrap-t' or 'anytime', or let seeds=jb.until(...) "
     (warned,) = [x for x in warned if x.category is UserWarning]  # infinite less infinite is told by NumPy
     assert str(warned.message) == f"compare: intervals and p-values {told}decide how many"
     with warnings.catch_warnings():
@@ -356,8 +353,7 @@ def test_a_table_doubts_its_intervals_where_seeds_are_few_or_skewed():
     few = " Of fewer than 30 seeds, intervals may miss the mean more often."
     assert doubt(normal[:2]) == doubt(normal[:29]) == few and doubt(normal[:30]) == ""
     most = 25 * max(stats.skew(skewed), stats.skew(skewed + normal)) ** 2
-    told = " 2 of 4 intervals may miss the mean more often, as regret is skewed over seeds: "
-    told += f"{most:,.0f} of them would do, as far as these show."
+    told = f" 2 of 4 intervals are not yet reliable (regret is skewed): about {most:,.0f} seeds would be enough."
     assert doubt(normal, skewed, skewed + normal, constant) == told
 
 

@@ -155,6 +155,8 @@ def test_a_module_beside_the_file_is_the_one_that_is_meant(tmp_path, monkeypatch
     path.write_text(RUN.replace('name = "ucb1"', 'name = "mine_elsewhere:mine"'))
     assert list(read_config(path)["algorithms"]) == ["mine_elsewhere:mine", "ldp_ucb"]  # an installed one
     (tmp_path / "mine_elsewhere.py").write_text("mine = 3\n")
+    assert list(read_config(path)["algorithms"]) == ["mine_elsewhere:mine", "ldp_ucb"]  # its file has moved here
+    (tmp_path.parent / "x.py").touch()
     with pytest.raises(ValueError, match=r"'mine_elsewhere' is .*x\.py here: rename the module of your own"):
         read_config(path)
 

@@ -61,17 +61,17 @@ def to_the_log(text):
     say(text)
     printed(text)
 estimate.print_progress = to_the_log
-play, write = local.play_call, store.Store._write
+play, write = local.play_call, store.Store.write_file
 def play_call(task, *args, **keywords):
     say("play", task.cells, task.first, keywords["begun"][0].window if keywords.get("begun") else 0)
     made = play(task, *args, **keywords)
     say("played", task.cells, task.first)
     return made
-def _write(self, path, content):
+def write_file(self, path, content):
     say("write", path.name)
     write(self, path, content)
     say("written", path.name)
-local.play_call, store.Store._write = play_call, _write
+local.play_call, store.Store.write_file = play_call, write_file
 sys.exit(cli.main(sys.argv[2:]))
 """
 
@@ -165,7 +165,7 @@ def test_kill_9_at_random_moments(file, whole, tmp_path):
 def test_an_interrupted_run_says_how_to_go_on(file, whole, tmp_path, name):
     out, log = tmp_path / "out", tmp_path / "log"
     child = start(log, "run", file, "--out", out, "--quiet")
-    assert wait_for(log, "written ", child, beyond=2)
+    assert wait_for(log, "written ", child, beyond=3)
     child.send_signal(getattr(signal, name))
     code, said = child.wait(60), child.output[1]
     assert code == 130 and "Traceback" not in said, said
@@ -191,7 +191,7 @@ def test_an_interrupt_while_programs_are_compiled_is_answered_and_a_second_one_w
     """What compiles cannot be stopped, so that the first one is answered in words."""
     out, log = tmp_path / "out", tmp_path / "log"
     child = fresh_process.start(STUCK, log, "run", file, "--out", out, "--quiet", cwd=HERE)
-    assert wait_for(log, "compiling", child) and wait_for(log, "written ", child, beyond=2)
+    assert wait_for(log, "compiling", child) and wait_for(log, "written ", child, beyond=3)
     child.send_signal(signal.SIGINT)
     assert wait_for(log, "stopping", child)
     child.send_signal(signal.SIGINT)
@@ -202,7 +202,7 @@ def test_an_interrupt_while_programs_are_compiled_is_answered_and_a_second_one_w
 def test_two_workers_and_one_is_killed(file, whole, tmp_path):
     out, logs = tmp_path / "out", [tmp_path / "log0", tmp_path / "log1"]
     workers = [start(log, "worker", file, "--shard", f"{i}/2", "--out", out, "--quiet") for i, log in enumerate(logs)]
-    assert wait_for(logs[1], "written ", workers[1], beyond=2)
+    assert wait_for(logs[1], "written ", workers[1], beyond=3)
     workers[1].kill()
     assert workers[0].wait(timeout=300) == 0
     workers[1].wait()
@@ -232,7 +232,7 @@ def test_devices_share_a_store(file, whole, tmp_path):
     for devices in (2, 4):
         log = tmp_path / f"log{devices}"
         child = start(log, "run", file, "--out", out, "--quiet", config={"jax_num_cpu_devices": devices})
-        assert wait_for(log, "written ", child, beyond=1)
+        assert wait_for(log, "written ", child, beyond=2)
         child.kill()
         child.wait()
     assert main(["run", str(file), "--out", str(out), "--quiet"]) == 0
