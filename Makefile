@@ -56,7 +56,7 @@ test-matrix:
 lowest:
 	WORKERS=$(WORKERS) bash tests/lowest.sh
 
-# How many small errors the tests notice: NUMBER of them, in up to four hours of two cores. It goes on where it stopped.
+# How many small errors the tests notice: NUMBER of them, which takes hours. It goes on where it stopped.
 NUMBER ?= 200
 mutants: $(INSTALLED)
 	$(BIN)/python benchmarks/mutants.py --number $(NUMBER) --workers $(WORKERS)
