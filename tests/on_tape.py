@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from uncompiled import uncompiled
 
-from jaxbandits.random import Draws
+from jaxbandits.ask_tell import ask, draws_of_learner, tell
 
 SHORT = 32  # plays: so many are evaluated in less time than a program is compiled in
 
@@ -19,7 +19,7 @@ def on_tape(algorithm, contexts, rewards, root=None, dtype=np.float32, state=Non
     root: streams with `child`, by default those of lane 5. Algorithms of one program share a compiled one.
     state: what is known after `before` plays; by default what the algorithm begins with.
     """
-    root = Draws(np.uint32(5), "alg", dtype) if root is None else root
+    root = draws_of_learner(np.uint32(5), dtype) if root is None else root
 
     def cast(x):
         x = np.asarray(x)
@@ -40,11 +40,9 @@ def _in_numpy(program):
 def _play(program, params, root, tape, state):
     def step(state, now):
         t, context, reward = now
-        ts = t[None]
-        action, _, note = program.act(params, state, root.child("act"), ts, context[None])
+        action, note = ask(program, params, state, root, t, context)
         paid = jnp.take(reward, action)
-        message = program.encode(params, note, root.child("encode"), ts, context[None], action, paid, jnp.ones(1, bool))
-        state, _ = program.update(params, state, root.child("update"), t, note, message, 1)
+        state, message, _ = tell(program, params, state, root, t, context, note, action, paid)
         return state, (action[0], message, state)
 
     return jax.lax.scan(step, program.init(params, root.child("init")) if state is None else state, tape)[1]
