@@ -1,5 +1,5 @@
-"""The command line: `jaxbandits` with the sub-commands run, worker, tune, reproduce, list, plot, report, audit, check,
-new, cache and completion.
+"""The command line: `jaxbandits` with the sub-commands run, worker, tune, offline, reproduce, list, plot, report,
+audit, check, new, cache and completion.
 
 A TOML file is a program: its names `module:function` are imported, and run. Bad input is one line and exit code 2. What
 goes wrong later, such as a full disk or an error in an algorithm, is one line and exit code 1.
@@ -37,6 +37,8 @@ jaxbandits run first.toml --fresh
 jaxbandits worker first.toml --out runs/first --shard 3/16
 jaxbandits tune first.toml
 jaxbandits tune first.toml --out runs/rates --seeds 200
+jaxbandits offline clicks.toml
+jaxbandits offline clicks.toml --out runs/clicks --format png,pdf
 jaxbandits reproduce private-adversarial/exp3-leak
 jaxbandits reproduce private-adversarial --full --out runs/private
 jaxbandits list algorithms
@@ -101,7 +103,10 @@ def parser() -> argparse.ArgumentParser:
     words = "compute one share of a TOML file's sweep, for job arrays over a shared disk"
     share = commands.add_parser("worker", help=words)
     tuner = commands.add_parser("tune", help="choose the settings that a TOML file's table [tune] asks for, or go on")
-    for each in (run, share, tuner):
+    judging = commands.add_parser(
+        "offline", help="judge on a half of a log what a TOML file's algorithms learn on the other"
+    )
+    for each in (run, share, tuner, judging):
         words = "TOML; a program: its `module:function` are imported"
         each.add_argument("file", metavar="FILE", type=_path, help=words)
         named = "<name of FILE>-tune" if each is tuner else "<name of FILE>"
@@ -112,7 +117,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     run.add_argument("--fresh", action="store_true", help="throw away what DIR holds and start over")
     share.add_argument("--shard", metavar="i/n", required=True, help="which of n shares, counted from 0 or from 1")
-    tuner.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
+    for each in (tuner, judging):
+        each.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
     again = commands.add_parser("reproduce", help="run a paper's figures and tables, or go on with them")
     words = "a figure, a paper for all of its own, or all; `list papers` names them"
     again.add_argument("name", metavar="PAPER/FIGURE", help=words)

@@ -1,6 +1,9 @@
-"""Figures of any tidy table: lines, maps, and what an audit's test achieves beside what the claim allows."""
+"""Figures of any tidy table: lines, maps, what policies earn on a log, and what an audit's test achieves beside what
+the claim allows.
+"""
 
 import itertools
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -15,6 +18,7 @@ from matplotlib.ticker import FuncFormatter
 from jaxbandits.auditing.audit import Audit
 from jaxbandits.auditing.confidence_bounds import claimed_curve
 from jaxbandits.formatting import compact, minus
+from jaxbandits.off_policy.offline import Offline, to_table
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.drawing import Axes, Caption, ColumnNames, Drawn, FigureWidth, File, styles_of, with_style
 from jaxbandits.reports.layout import COLOURS, Panel, Plot
@@ -23,6 +27,7 @@ from jaxbandits.validation import choice
 HATCH = "////"
 NUM_LEVELS = 6  # colours of a map of numbers without cuts
 MAX_CELLS_WITH_TICKS = 8  # of an axis of numbers; a longer one has fewer ticks than cells
+ROW_INCHES = 0.24  # of a policy
 MAX_CELLS_WITH_TEXT = 60  # of a panel; in a larger one no text is written
 
 
@@ -98,6 +103,47 @@ def trade_off(
     axes.set_title(rf"{audit.algorithm}: audited $\varepsilon$ at least {compact(audit.epsilon_lower, 3)}")
     about = f"{audit.runs:,} runs; thin: upper {audit.confidence:.6g} bounds, point by point"
     return panel.complete(frame, "false positives", "false negatives", ["audited test", claim, "guessing"], about)
+
+
+@with_style
+def offline(
+    results: Annotated[pd.DataFrame | Offline, Doc("What `jb.offline` returned.")], *,
+    caption: Caption = "", width: FigureWidth = None, ax: Axes = None, path: File = None,
+) -> Plot:  # fmt: skip
+    """What policies would have earned a row of a log: point and interval, beside what the logged policy earned.
+
+    Behind the name of a policy stands its effective size in rows.
+
+    Returns:
+        Plot: Data: the table of `jb.offline`.
+
+    >>> import jaxbandits as jb, pandas as pd
+    >>> frame = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0] * 25, "ad": ["a", "b"] * 50, "click": [0, 1, 1, 1] * 25})
+    >>> log = jb.read_logged(frame, arm="ad", reward="click", propensity="uniform")
+    >>> len(offline(jb.offline(["a", "b"], log)).data)
+    2
+    """
+    frame = to_table({"policy": results}) if isinstance(results, Offline) else results
+    panel = Panel(caption, width, ax, path)
+    (axes,) = panel.lay_out(1)
+    if ax is None:
+        figure = axes.figure.figure
+        figure.set_size_inches(figure.get_figwidth(), max(figure.get_figheight(), 0.7 + ROW_INCHES * len(frame)))
+    ends, places = frame[["value", "low", "high"]].to_numpy(float), np.arange(len(frame))
+    error = np.nan_to_num(np.abs(ends[:, 1:] - ends[:, :1]).T)
+    axes.errorbar(
+        ends[:, 0], places, xerr=error, linestyle="", marker="o", color=COLOURS[0], elinewidth=0.8, capsize=1.5
+    )
+    logged, order = frame.attrs.get("logged", np.nan), list[str]()
+    if np.isfinite(logged):
+        order = [f"the logged policy: {minus(compact(logged, 3))}"]
+        axes.axvline(logged, label=order[0], linestyle=(0, (5, 1.5)), color="0.35", linewidth=0.9)
+    layout.axis(axes.xaxis, np.append(ends, logged), False)
+    names = [textwrap.fill(str(name), 34) for name in frame["policy"]]
+    sizes = ["" if np.isnan(size) else f" ({size:,.0f})" for size in frame["effective_size"]]
+    axes.set(yticks=places, yticklabels=map("".join, zip(names, sizes, strict=True)), ylim=(len(frame) - 0.5, -0.5))
+    about = f"{100 * frame.attrs.get('confidence', 0.95):g}% intervals; in brackets: effective rows"
+    return panel.complete(frame, "mean reward of a row", "", order, about)
 
 
 @with_style

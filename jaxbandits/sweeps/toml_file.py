@@ -24,7 +24,7 @@ from jaxbandits.validation import integer, path_of, prefix_errors
 # The keys at the top level of a file, and those of its table [figure].
 TOP_KEYS = (
     "horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
-    "algorithm", "grid", "points", "tied", "figure", "caption", "tune", "folder",
+    "algorithm", "grid", "points", "tied", "figure", "caption", "tune", "offline", "folder",
 )  # fmt: skip
 FIGURE_KEYS = ("against", "dotted", "title", "reward")
 TUNE_KEYS = "space over unknown seeds report_seeds method trials objective quantile seed environments".split()

@@ -26,6 +26,7 @@ from jaxbandits.sweeps.arguments import PARTS
 from jaxbandits.sweeps.grid import Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.plan import plan as laid_out
+from jaxbandits.sweeps.storage.dataset_file import RESULTS
 from jaxbandits.validation import path_of
 from jaxbandits.version import __version__
 
@@ -53,6 +54,7 @@ class ReportRun(NamedTuple):
     plan: Plan | None  # the algorithms built again, those of the package; None where none could be
     unplanned: str  # why algorithms are missing from the plan; "" where none are
     audit: pd.DataFrame | None  # `audit.csv` of the directory or of its folder `audit`; None without one
+    offline: pd.DataFrame | None = None  # `offline.csv` of the directory; None without one
 
 
 def runs(given: Any) -> list[ReportRun]:
@@ -83,11 +85,14 @@ def _name(directory: object) -> str:
 
 
 def _run(label: str, given: Any) -> ReportRun:
-    directory = None
+    directory = judged = None
     if not isinstance(given, xr.Dataset | xr.DataArray):
         _name(given)
-        directory, given = path_of(given), load(given)
-        directory = directory if directory.is_dir() else None
+        directory = path_of(given) if path_of(given).is_dir() else None
+        judged = directory / "offline.csv" if directory and (directory / "offline.csv").is_file() else None
+        if directory and judged and not (directory / RESULTS).is_file():  # `jaxbandits offline` without a run
+            return ReportRun(label, xr.Dataset(), directory, {}, "", "", {}, None, "", None, pd.read_csv(judged))
+        given = load(given)
     ds = selection.whole(cast("xr.Dataset", given), "report")
     config = json.loads(ds.attrs.get("config", "{}"))
     raw, caption, kept = as_raw(config, ds) if config else {}, "", None
@@ -102,6 +107,7 @@ def _run(label: str, given: Any) -> ReportRun:
         label=label, ds=ds, directory=directory, config=config, toml=toml, caption=caption,
         provenance=_json(directory / "provenance.json") if directory else {}, plan=plan, unplanned=unplanned,
         audit=next((pd.read_csv(path) for path in audits if path.is_file()), None),
+        offline=None if judged is None else pd.read_csv(judged),
     )  # fmt: skip
 
 

@@ -164,6 +164,32 @@ def _fit_slopes(run: ReportRun, over: str, doubts: list[str]) -> list[pd.DataFra
     return frames
 
 
+def judgements(runs: Sequence[ReportRun]) -> PageTable:
+    """What policies would have earned on a log."""
+    rows = list[list[TableCell]]()
+    for run in runs:
+        for row in () if run.offline is None else run.offline.to_dict("records"):
+            cells = [TableCell(run.label)] if len(runs) > 1 else []
+            for name, low, high in (("value", "low", "high"), ("difference", "difference_low", "difference_high")):
+                ends = "–" if math.isnan(row[low]) else f"{number_words(row[low])} to {number_words(row[high])}"
+                cells += [table_cell(row[name]), TableCell(ends, _order(row[low]))]
+            cells.insert(-4, table_cell(row["policy"]))
+            rows.append([*cells, *(table_cell(row[name]) for name in ("effective_size", "n", "estimator"))])
+    heads = [
+        "policy",
+        "mean reward",
+        "interval",
+        "less the first",
+        "its interval",
+        "effective rows",
+        "rows",
+        "estimator",
+    ]
+    note = "What a policy would have earned a row, estimated on rows of the log that it was not trained on; the first "
+    note += "row is what logged. Regret, below, is that of a simulated world, which is only as good as its model."
+    return PageTable(["sweep"] * (len(runs) > 1) + heads, rows, note if rows else "")
+
+
 def diagnostics(runs: Sequence[ReportRun]) -> PageTable:
     """What algorithms and adversaries count, as means over seeds."""
     found = []
