@@ -5,7 +5,7 @@ Axes: [n] rows of a log, [m] other rows, [d] features of a row, [K] arms.
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,6 +17,12 @@ MODELS = ("ridge", "logistic")
 MAX_GRADIENT = 1e-10  # where Newton's steps end
 MAX_STEPS = 100
 ROUNDING = 1e-12  # of a loss, as a share: smaller rises are none
+
+
+class Estimator(Protocol):
+    """A model of the user's, such as scikit-learn's, with `predict` or `predict_proba` besides."""
+
+    def fit(self, X: Any, y: Any, /) -> object: ...
 
 
 class RewardModel(NamedTuple):

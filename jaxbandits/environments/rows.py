@@ -53,18 +53,19 @@ def principal_axes(centred: Floats) -> tuple[Floats, Floats]:
 
 
 def make_rows(
-    features: Floats, names: Sequence[str], *, dim: int | None, standardise: bool, bias: bool, norm: str
-) -> tuple[Floats, Rows]:
+    features: Floats, names: Sequence[str], *, dim: int | None, standardise: bool, bias: bool, norm: str,
+    remedy: str = "",
+) -> tuple[Floats, Rows]:  # fmt: skip
     """Rows [n, d] from finite features [n, p], and how to make others.
 
     standardise: features have mean 0 and standard deviation 1; those that are the same in every row become 0. dim: d,
     in 1 + bias to p + bias, where a smaller one keeps the first principal components and warns; None: the largest.
-    bias: a column of ones comes last. norm: "unit", "largest" or "none", as `Rows` has it.
+    bias: a column of ones comes last. norm: "unit", "largest" or "none", as `Rows` has it. remedy: for another dim.
     """
     p = features.shape[1]
     most = p + bias
-    remedy = f"there are {p} features{' and a bias' if bias else ''}"
-    dim = most if dim is None else integer("dim", dim, 1 + bias, most, remedy=remedy)
+    there = f"there are {p} features{' and a bias' if bias else ''}{remedy}"
+    dim = most if dim is None else integer("dim", dim, 1 + bias, most, remedy=there)
     still = (features == features[:1]).all(axis=0)  # rounding gives some of them a spread
     mean, spread = np.zeros(p), np.ones(p)
     if standardise or dim < most:
