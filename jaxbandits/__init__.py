@@ -32,6 +32,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "environments.labelled_rows": ["read_labelled", "read_losses", "read_table"],
         "environments.logs": ["read_logged"],
         "joining": ["concat"],
+        "off_policy": ["Offline", "Policy", "offline", "trained"],
         "reports": ["plot"],
         "reports.page": ["report"],
         "searching": ["Tuning", "WorstCase", "tune", "worst_case"],

@@ -17,7 +17,7 @@ from jaxbandits.sweeps.toml_file import config_arguments, name_file_in_errors, p
 
 KEYS = ("share", "seed", "estimator", "clip", "floor", "interval", "confidence", "model", "ridge", "folds")
 IN_ORDER = "in order"  # a seed: the log is not shuffled before it is divided
-SHOWN = ["policy", "value", "low", "high", "difference", "difference_low", "difference_high", "effective_size", "n"]
+SHOWN = ["value", "low", "high", "difference", "difference_low", "difference_high", "effective_size", "n"]
 
 
 def run(given: argparse.Namespace) -> int:
@@ -30,14 +30,14 @@ def run(given: argparse.Namespace) -> int:
         policies: dict[str, Any] = {"logged policy": test_log}
         for cell in laid_out.cells:
             policies[cell_words(laid_out, cell)] = train(cell, seeds)
-        frame = offline(policies, test_log, **how)
+        frame: Any = offline(policies, test_log, **how)
     names = ["offline.csv", *(f"offline.{suffix}" for suffix in given.formats)]
-    (given.out / names[0]).write_text(csv(frame), encoding="utf-8")
+    (given.out / names[0]).write_text(csv(frame.reset_index()), encoding="utf-8")
     for name in names[1:]:
         plot.offline(frame, path=given.out / name)
     by, parts = how.get("estimator", "dr"), [f"{len(log.arm):,}" for log in (train_log, test_log)]
     print(f"trained on {parts[0]} rows of the log, judged on {parts[1]} by {by}")
-    print(frame[SHOWN].to_string(index=False, float_format="{:.4g}".format))
+    print(frame[SHOWN].to_string(index_names=False, float_format="{:.4g}".format))
     print(f"written to {given.out}: {', '.join(names)}")
     return 0
 

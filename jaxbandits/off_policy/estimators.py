@@ -4,7 +4,7 @@ Axes: [n] rows of a log, [m] numbers that an estimate is the mean of, [K] arms.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -13,6 +13,8 @@ from jaxbandits.environments.rows import Floats
 from jaxbandits.mechanisms.pure import response_bound
 
 WITH_MODEL = ("dr", "dm")
+Whole = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Summands(NamedTuple):
@@ -23,7 +25,7 @@ class Summands(NamedTuple):
 
 
 def summands_of(
-    estimator: str, probabilities: Floats, weights: Floats, arm: Floats, reward: Floats, model: Floats | None
+    estimator: str, probabilities: Floats, weights: Floats, arm: Whole, reward: Floats, model: Floats | None
 ) -> Summands:
     """What an estimate is the mean of.
 
@@ -45,7 +47,7 @@ def summands_of(
     return Summands(found, found)
 
 
-def pair_used(reward: Floats, used: Floats) -> Summands:
+def pair_used(reward: Floats, used: Flags) -> Summands:
     """The mean reward of the rows that are used [n], bool."""
     value = reward[used].mean()
     return Summands(reward[used], value + used * (reward - value) / used.mean())

@@ -36,6 +36,7 @@ LEAST_SIZE = 50  # effective rows, with fewer of which an interval is not to be 
 MAX_DEVIATION = 4  # standard errors that a mean weight may be away from 1
 ROUNDING = 1e-6  # of probabilities
 LEAST_BLOCKS = 5
+BESIDE = ("effective_size", "mean_weight", "largest_weight", "clipped", "bias_bound", "n", "estimator")  # in a table
 RESPONSE_BITS = 32  # of the uniforms that flip bits
 
 
@@ -303,20 +304,17 @@ def to_table(found: Mapping[str, Offline]) -> "pd.DataFrame":
     import pandas as pd
 
     rows, first = [], next(iter(found.values()))
-    for label, one in found.items():
+    for one in found.values():
         error, half, more = math.nan, math.nan, one.value - first.value
         if one.summands is not None and first.summands is not None and len(one.summands) == len(first.summands):
-            apart, student = one.summands - first.summands, one.blocks > 1
-            error = standard_error(apart)
-            half = half_width(error, len(apart), one.confidence, one.spread + first.spread, student=student)
-        columns = {"policy": label, "value": one.value, "low": one.interval[0], "high": one.interval[1]}
-        columns |= {"standard_error": one.standard_error, "difference": more, "difference_low": more - half}
-        rows.append(columns | {"difference_high": more + half, "difference_error": error} | {
-            name: getattr(one, name) for name in (
-                "effective_size", "mean_weight", "largest_weight", "clipped", "bias_bound", "n", "estimator",
-            )
-        })  # fmt: skip
-    frame = pd.DataFrame(rows)
+            apart = one.summands - first.summands
+            error, spread = standard_error(apart), one.spread + first.spread
+            half = half_width(error, len(apart), one.confidence, spread, student=one.blocks > 1)
+        row = {"value": one.value, "low": one.interval[0], "high": one.interval[1]}
+        row |= {"standard_error": one.standard_error, "difference": more, "difference_low": more - half}
+        row |= {"difference_high": more + half, "difference_error": error}
+        rows.append(row | {name: getattr(one, name) for name in BESIDE})
+    frame = pd.DataFrame(rows, index=pd.Index(list(found), name="policy"))
     frame.attrs |= {"logged": first.logged, "confidence": first.confidence}
     return frame
 
@@ -344,7 +342,7 @@ def _label_policies(policy: Any, log: Log) -> dict[str, Any] | None:
             for i, (name, one) in enumerate(zip(names, policy, strict=True))
         }
     if not policy:
-        raise ValueError(f"policy = {policy} is empty: give at least one")
+        raise ValueError("policy is empty: give at least one")
     return {str(label): one for label, one in policy.items()}
 
 
@@ -369,6 +367,8 @@ def probabilities_of(policy: Any, log: Log, label: str) -> Floats:
             raise ValueError(f"{label}: {show(name)} is no arm of the log{nearest(str(name), names)}: {few(names)} are")
         numbers = [names.index(name) for name in given] if given.dtype.kind in "OU" else given
         arms = array(label, numbers, 1, 0, len(names) - 1, shape=(n,), remedy="a number of an arm for each row")
+        if (arms % 1 > 0).any():
+            raise ValueError(f"{label} holds {arms[arms % 1 > 0][0]:g}, which is no number of an arm: they are integers")
         given = arms[:, None] == np.arange(len(names))
     remedy = f"an arm for each row, or probabilities of the {len(names)} arms"
     found = array(label, given, 2, 0.0, 1.0, shape=(n, len(names)), remedy=remedy)
@@ -441,8 +441,9 @@ def _expected_rewards(settings: Settings, model: Any, ridge: float, folds: int, 
         raise ValueError(f"folds = {folds} are more than the log's {len(log.arm)} rows: give fewer")
     rows, _ = make_rows(log.features, log.feature_names, **TRANSFORM)
     known = settings.reward_range or (float(log.reward.min()), float(log.reward.max()))
-    how = {"ridge": ridge, "folds": folds, "reward_range": known}
-    return reward_models.cross_fit(model, rows, log.arm, log.reward, num_arms, **how)
+    return reward_models.cross_fit(
+        model, rows, log.arm, log.reward, num_arms, ridge=ridge, folds=folds, reward_range=known
+    )
 
 
 def _check_weights(probabilities: Floats, weights: Floats, settings: Settings, label: str) -> None:

@@ -124,6 +124,8 @@ def offline(
     2
     """
     frame = to_table({"policy": results}) if isinstance(results, Offline) else results
+    if "effective_size" not in getattr(frame, "columns", ()):
+        raise TypeError(f"results of type {type(results).__name__}: give what jb.offline returned")
     panel = Panel(caption, width, ax, path)
     (axes,) = panel.lay_out(1)
     if ax is None:
@@ -139,11 +141,11 @@ def offline(
         order = [f"the logged policy: {minus(compact(logged, 3))}"]
         axes.axvline(logged, label=order[0], linestyle=(0, (5, 1.5)), color="0.35", linewidth=0.9)
     layout.axis(axes.xaxis, np.append(ends, logged), False)
-    names = [textwrap.fill(str(name), 34) for name in frame["policy"]]
+    names = [textwrap.fill(str(name), 34) for name in frame.index]
     sizes = ["" if np.isnan(size) else f" ({size:,.0f})" for size in frame["effective_size"]]
     axes.set(yticks=places, yticklabels=map("".join, zip(names, sizes, strict=True)), ylim=(len(frame) - 0.5, -0.5))
     about = f"{100 * frame.attrs.get('confidence', 0.95):g}% intervals; in brackets: effective rows"
-    return panel.complete(frame, "mean reward of a row", "", order, about)
+    return panel.complete(frame.reset_index(), "mean reward of a row", "", order, about)
 
 
 @with_style

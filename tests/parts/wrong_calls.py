@@ -109,6 +109,10 @@ def result(algorithms=("one", "two"), epsilon=(0.1, 1.0), seeds=4, times=(1, 2, 
 
 
 DS = result()
+LOG = jb.read_logged(
+    pd.DataFrame({"x": [0.1, 0.2, 0.5, 0.7] * 5, "ad": ["red", "green"] * 10, "click": [0, 1, 1, 0] * 5}),
+    arm="ad", reward="click", propensity="uniform",
+)  # fmt: skip
 PLAIN = DS.isel(epsilon=0, drop=True)
 WINDOWS = DS.expand_dims({"window": range(1, 8)}, axis=2)  # a grid of two keys
 FEW_CELLS = pd.DataFrame({"a": [0, 1], "b": [1, 1], "value": [1.0, 300.0]})

@@ -3,7 +3,8 @@
 from math import exp, log, sqrt
 
 import numpy as np
-from reference.own_data import CHANCES, CONTEXTS, MEANS, fraction, invert, rows_of
+
+from reference.own_data import CHANCES, CONTEXTS, MEANS, fraction, invert
 
 TARGET = np.array([[0.1, 0.8, 0.1], [0.8, 0.1, 0.1], [0.1, 0.1, 0.8], [0.2, 0.7, 0.1]])
 TRUTH = (CHANCES[:, None] * TARGET * MEANS).sum()
@@ -76,12 +77,14 @@ def chance_of_bit(w, r, clip, high, epsilon):
     return 0.5 + (v - 0.5) / c, clip * high * (0.5 - c / 2), clip * high * (0.5 + c / 2)
 
 
-def replay(features, arm, reward, propensity, coins, scale=1.0):
-    """LinUCB with a model an arm on a log, event by event: the accepted rows and the arms it would have played."""
-    rows, num_arms = rows_of(features), max(arm) + 1
-    d, least = rows.shape[1], min(propensity)
+def replay(rows, arm, reward, propensity, coins, order, scale=1.0):
+    """LinUCB with a model an arm on a log, event by event: the events that it accepts, and the arms it would play.
+
+    rows: of the whole log; order: the rows of the events, of which the others are given.
+    """
+    (_, d), num_arms, least = rows.shape, 3, min(propensity)
     inverse, theta, accepted, played = np.stack([np.eye(d)] * num_arms), np.zeros((num_arms, d)), [], []
-    for i, x in enumerate(rows):
+    for i, x in enumerate(rows[order]):
         index = [theta[a] @ x + scale * sqrt(x @ inverse[a] @ x) for a in range(num_arms)]
         chosen = next(a for a in range(num_arms) if index[a] >= max(index) - 1e-5 * abs(max(index)))
         played.append(chosen)
