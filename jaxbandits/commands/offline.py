@@ -58,7 +58,10 @@ def _read(file: Path, seeds: int | None) -> tuple[dict[str, Any], dict[str, Any]
     for key in how:
         if key not in KEYS:
             raise ValueError(f"{file}: offline has no key {key!r}{nearest(key, KEYS)}; known keys: {', '.join(KEYS)}")
+    if how.get("estimator") == "replay":
+        raise ValueError(f"{file}: offline.estimator = 'replay' takes one arm a row, and lanes differ: take 'dr'")
     share, seed = how.pop("share", 0.5), how.pop("seed", 0)
     with name_file_in_errors(file, settings):
         parts = world.bound["log"].split(share, None if seed == IN_ORDER else seed)
+        offline(parts[1], parts[1], **how)  # says what is wrong before anything is trained
     return settings | {"environment": world.bind({"log": parts[0]}).factory}, how, *parts

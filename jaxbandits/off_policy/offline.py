@@ -368,7 +368,9 @@ def probabilities_of(policy: Any, log: Log, label: str) -> Floats:
         numbers = [names.index(name) for name in given] if given.dtype.kind in "OU" else given
         arms = array(label, numbers, 1, 0, len(names) - 1, shape=(n,), remedy="a number of an arm for each row")
         if (arms % 1 > 0).any():
-            raise ValueError(f"{label} holds {arms[arms % 1 > 0][0]:g}, which is no number of an arm: they are integers")
+            raise ValueError(
+                f"{label} holds {arms[arms % 1 > 0][0]:g}, which is no number of an arm: they are integers"
+            )
         given = arms[:, None] == np.arange(len(names))
     remedy = f"an arm for each row, or probabilities of the {len(names)} arms"
     found = array(label, given, 2, 0.0, 1.0, shape=(n, len(names)), remedy=remedy)
