@@ -75,10 +75,7 @@ class Policy(NamedTuple):
 
         Of a learner that plays windows, the first arm of its next window.
         """
-        if self.rows is None:
-            rows = array("features", features, 2)[:, :0]
-        else:
-            rows = self.rows.apply(features)
+        rows = array("features", features, 2)[:, :0] if self.rows is None else self.rows.apply(features)
         static = self.algorithm.program, self.algorithm.schedule[-1].slots, self.horizon > SHORT
         lanes, t = (_numbers(self.seeds), self.state), np.int32(self.horizon + 1)
         with programs_on_disk():

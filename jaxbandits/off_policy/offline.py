@@ -207,35 +207,33 @@ def offline(
 
 def _judge(policy: Any, settings: Settings, label: str, position: int = 0) -> Offline:
     """One estimate. label: what messages call the policy; position: which of several it is."""
-    log, estimator, clip = settings.log, settings.estimator, settings.clip
+    log, estimator, clip, probabilities = settings.log, settings.estimator, settings.clip, np.ones((1, 1))
     if _learns(policy):
         return _judge_learner(policy, settings, label)
-    itself = isinstance(policy, Log)
-    if itself and not _are_alike(policy, log):
-        raise ValueError(f"{label} is another log than the one it is judged on: give that one, or what `trained` made")
-    weights, widest, found = np.ones(len(log.arm)), 1.0, Summands(log.reward, log.reward)
-    probabilities = None if itself else probabilities_of(policy, log, label)
-    if probabilities is not None:
+    if isinstance(policy, Log):
+        if not _are_alike(policy, log):
+            raise ValueError(f"{label} is another log than the one it is judged on: give that one")
+        estimator, weights, widest = "ips", np.ones(len(log.arm)), 1.0
+    else:
+        probabilities = probabilities_of(policy, log, label)
         propensity = np.nan if log.propensity is None else log.propensity
         weights = np.take_along_axis(probabilities, log.arm[:, None], 1)[:, 0] / propensity
         widest = float(probabilities.max()) / settings.floor if settings.floor else math.inf
     if settings.epsilon is not None:
         return _judge_bits(weights, settings, settings.epsilon, position)
-    cut = np.minimum(weights, clip)
-    if probabilities is not None:
-        _check_weights(probabilities, weights, settings, label)
-        found = estimators.summands_of(estimator, probabilities, cut, log.arm, log.reward, settings.model)
-    low, high = settings.reward_range or (math.nan, math.nan)
-    cuts = math.isfinite(clip) and estimator in ("ips", "snips", "dr") and not itself
+    _check_weights(probabilities, weights, estimator, log, label)
+    cut, (low, high) = np.minimum(weights, clip), settings.reward_range or (math.nan, math.nan)
+    bound = max(0.0, 1 - float(cut.mean())) * (high - low)
     result = _estimate(
-        found, settings, estimators.spread_of(estimator, low, high, min(clip, widest)),
-        effective_size=float(cut.sum() ** 2 / (cut @ cut)) if cut.any() else 0.0, mean_weight=float(weights.mean()),
-        largest_weight=float(weights.max()), clipped=float((weights > clip).mean()),
-        bias_bound=max(0.0, 1 - float(cut.mean())) * (high - low) if cuts else 0.0, logged=float(log.reward.mean()),
+        estimators.summands_of(estimator, probabilities, cut, log.arm, log.reward, settings.model), settings,
+        estimators.spread_of(estimator, low, high, min(clip, widest)), mean_weight=float(weights.mean()),
+        effective_size=float(cut.sum() ** 2 / (cut @ cut)) if cut.any() else 0.0, largest_weight=float(weights.max()),
+        clipped=float((weights > clip).mean()), logged=float(log.reward.mean()),
+        bias_bound=bound if math.isfinite(clip) and estimator in ("ips", "snips", "dr") else 0.0,
     )  # fmt: skip
-    if estimator == "dm" and not itself:
+    if estimator == "dm":
         result = result._replace(interval=(math.nan, math.nan), standard_error=math.nan, summands=None)
-    elif not itself:
+    else:
         _warn(result, standard_error(weights), settings, label)
     if isinstance(policy, Policy) and policy.log is not None and _share_rows(policy.log, log):
         warnings.warn(f"{label} was trained on rows of this log: judge it on others (Log.split)", stacklevel=4)
@@ -246,9 +244,8 @@ def _estimate(found: Summands, settings: Settings, spread: float, **told: Any) -
     value, error = float(found.own.mean()), standard_error(found.own)
     spread = math.nan if settings.normal else spread
     half = half_width(error, len(found.own), settings.confidence, spread)
-    interval = value - half, value + half
-    more = {"summands": found.every, "spread": spread, "confidence": settings.confidence, **told}
-    return Offline(value, interval, error, len(found.own), settings.estimator, **more)
+    told |= {"summands": found.every, "spread": spread, "confidence": settings.confidence}
+    return Offline(value, (value - half, value + half), error, len(found.own), settings.estimator, **told)
 
 
 def _judge_bits(weights: Floats, settings: Settings, epsilon: float, position: int) -> Offline:
@@ -337,22 +334,21 @@ def _label_policies(policy: Any, log: Log) -> dict[str, Any] | None:
         if len(policy) == len(log.arm) and all(not callable(x) and np.shape(x) in shapes for x in policy):
             return None  # an arm, or probabilities, for each row
         names = [_name(one, log) for one in policy]
-        policy = {
-            f"{name or 'policy'} {i + 1}" if name == "" or names.count(name) > 1 else name: one
-            for i, (name, one) in enumerate(zip(names, policy, strict=True))
-        }
+        labels = (name if names.count(name) == 1 else f"{name} {i + 1}" for i, name in enumerate(names))
+        policy = dict(zip(labels, policy, strict=True))
     if not policy:
         raise ValueError("policy is empty: give at least one")
     return {str(label): one for label, one in policy.items()}
 
 
 def _name(policy: Any, log: Log) -> str:
+    if isinstance(policy, int) and 0 <= policy < len(log.arm_names):
+        policy = log.arm_names[policy]
+    if isinstance(policy, str | int):
+        return f"arm {policy}"
     if isinstance(policy, Log | Policy):
         return "logged" if isinstance(policy, Log) else str(policy.algorithm.version[0])
-    if isinstance(policy, str | int):
-        known = isinstance(policy, int) and 0 <= policy < len(log.arm_names)
-        return f"arm {log.arm_names[int(policy)] if known else policy}"
-    return unwrap(policy).name if callable(policy) else ""
+    return unwrap(policy).name if callable(policy) else "policy"
 
 
 def probabilities_of(policy: Any, log: Log, label: str) -> Floats:
@@ -448,15 +444,14 @@ def _expected_rewards(settings: Settings, model: Any, ridge: float, folds: int, 
     )
 
 
-def _check_weights(probabilities: Floats, weights: Floats, settings: Settings, label: str) -> None:
+def _check_weights(probabilities: Floats, weights: Floats, estimator: str, log: Log, label: str) -> None:
     """ValueError where the log cannot tell of a policy."""
-    propensity = settings.log.propensity
-    if settings.estimator == "replay":
-        if propensity is not None and np.ptp(propensity) > ROUNDING:
+    if estimator == "replay":
+        if log.propensity is not None and np.ptp(log.propensity) > ROUNDING:
             raise ValueError(f"{label}: 'replay' needs equal propensities, and those of the log differ: take 'snips'")
         if (probabilities.max(axis=1) < 1 - ROUNDING).any():
             raise ValueError(f"{label}: 'replay' needs one arm a row, and the policy is randomised: take 'snips'")
-    if settings.estimator != "dm" and not weights.any():
+    if estimator != "dm" and not weights.any():
         raise ValueError(f"{label}: all weights are 0: the log never shows what the policy plays, and tells nothing")
 
 

@@ -186,7 +186,7 @@ def judgements(runs: Sequence[ReportRun]) -> PageTable:
         "estimator",
     ]
     note = "What a policy would have earned a row, estimated on rows of the log that it was not trained on; the first "
-    note += "row is what logged. Regret, below, is that of a simulated world, which is only as good as its model."
+    note += "row is what logged. Regret is that of a simulated world, which is only as good as its model."
     return PageTable(["sweep"] * (len(runs) > 1) + heads, rows, note if rows else "")
 
 
