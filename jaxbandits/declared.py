@@ -48,7 +48,8 @@ REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
 PLAYS_ON = {
-    "arms": "arms", "decision set": "contextual", "fixed set": "linear", "advice": "experts", "agents": "federated",
+    "arms": "arms", "row": "rows", "decision set": "contextual", "fixed set": "linear", "advice": "experts",
+    "agents": "federated",
 }  # fmt: skip
 # the argument that says so where a factory does not, in this order
 TOLD_BY = {"num_agents": "agents", "num_experts": "advice", "actions": "fixed set", "dim": "decision set"}

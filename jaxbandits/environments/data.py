@@ -162,7 +162,7 @@ def classification(
             f"dim = {dim} must be a multiple of the {num_arms} arms, at most {p * num_arms} with {p} features"
         )
     _say_constant(x, columns)
-    facts = {"num_arms": num_arms, "dim": dim, "reward_range": (0.0, 1.0)}
+    facts = {"num_arms": num_arms, "dim": dim, "reward_range": (0.0, 1.0), "shows": "decision set"}
     if names != tuple(map(str, range(num_arms))):
         facts["arm_names"] = names
         if all(map(INTEGER.fullmatch, names)):
