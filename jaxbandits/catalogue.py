@@ -15,6 +15,7 @@ from jaxbandits import adversaries as v
 from jaxbandits import algorithms as a
 from jaxbandits import declared
 from jaxbandits import environments as e
+from jaxbandits.environments.logs import Log
 from jaxbandits.formatting import nearest
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import algorithm_for
@@ -53,7 +54,20 @@ def three_classes() -> Environment:
     """Thirty labelled rows of three classes."""
     rng = np.random.default_rng(5)
     labels = np.arange(30) % 3
-    return e.classification(features=rng.normal(size=(30, 4)) + labels[:, None], labels=labels, dim=6)
+    return e.classification(features=rng.normal(size=(30, 4)) + labels[:, None], labels=labels, view="blocks", dim=6)
+
+
+def table_of_rewards() -> Environment:
+    """Thirty rows with the rewards of three arms."""
+    features = np.sin(np.arange(30)[:, None] * [1.0, 2.3, 3.1])
+    return e.contextual_table(features=features, rewards=0.5 + 0.4 * np.roll(features, 1, axis=1))
+
+
+def model_of_a_log() -> Environment:
+    """A model of sixty choices among three arms."""
+    features, arm = np.sin(np.arange(60)[:, None] * [1.0, 2.3]), np.arange(60, dtype=np.int32) % 3
+    paid = (features[:, 0] + arm > 1).astype(float)
+    return e.fitted(log=Log(features, arm, paid, None, ("0", "1", "2"), ("first", "second")))
 
 
 def rows(num_arms: int = 3, dim: int = 5) -> Environment:
@@ -150,6 +164,8 @@ ENVIRONMENTS: dict[str, SmallSweep] = {
     "lemma51_losses": SmallSweep(a.exp3_ix, partial(e.lemma51_losses, change=40, primed=True)),
     "rotating_experts": SmallSweep(partial(a.bandit_to_experts, base=a.exp3), experts),
     "classification": SmallSweep(a.exp3, three_classes),
+    "contextual_table": SmallSweep(a.ucb1, table_of_rewards),
+    "fitted": SmallSweep(a.ucb1, model_of_a_log),
 }
 
 _AGENTS = partial(a.byzantine_ucb, window=8, corruption_bound=0.2)

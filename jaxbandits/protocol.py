@@ -32,6 +32,8 @@ Message: TypeAlias = Any  # what a client sends: a tree of arrays
 Note: TypeAlias = Any  # what `act` broadcasts to `encode` and `update` of the same window
 Context: TypeAlias = Any  # what the environment shows before a play
 
+MAX_BRIEF = 60  # characters of a list in a repr
+
 
 # ---- the seven functions of an algorithm
 
@@ -238,22 +240,16 @@ class Algorithm(NamedTuple):
 
     def __repr__(self) -> str:
         """The call that built it, its numbers, and what it claims and spends, a line each."""
-        head, facts = self._call_and_facts()
-        return "\n".join([head, *(f"  {title:8} {text}" for title, text in facts.items() if text)])
+        return _as_text(*self._call_and_facts())
 
     def _repr_html_(self) -> str:
-        head, facts = self._call_and_facts()
-        shown = {title: html.escape(text) for title, text in facts.items() if text}
-        rows = "".join(f"<tr><th>{title}</th><td>{text}</td></tr>" for title, text in shown.items())
-        return f"<code>{html.escape(head)}</code><table>{rows}</table>"
+        return _as_html(*self._call_and_facts())
 
     def _call_and_facts(self) -> tuple[str, dict[str, str]]:
         """The call that built it, and what there is to say under titles: nothing where a text is empty."""
         import jax
 
-        config = {key: value for key, value in self.config.items() if key != "name" and value is not None}
-        name = self.config.get("name") or (self.version[0] if self.version else "algorithm")
-        call = f"{name}({', '.join(f'{key}={_brief(value)}' for key, value in config.items())})"
+        call = _call(self.config, self.version[0] if self.version else "algorithm")
         leaves = jax.tree_util.tree_flatten_with_path(self.params)[0]
         named = {jax.tree_util.keystr(path, simple=True, separator="."): x for path, x in leaves}
         facts = {"params": ", ".join(f"{key}={_brief(x)}" for key, x in named.items()), "privacy": "none"}
@@ -272,6 +268,23 @@ class Algorithm(NamedTuple):
         return call, facts
 
 
+def _call(config: Mapping[str, Any], name: str) -> str:
+    """The call that built a part; name: of one that no factory built."""
+    given = {key: value for key, value in config.items() if key != "name" and value is not None}
+    return f"{config.get('name') or name}({', '.join(f'{key}={_brief(value)}' for key, value in given.items())})"
+
+
+def _as_text(call: str, facts: Mapping[str, str]) -> str:
+    width = max([8, *map(len, facts)])
+    return "\n".join([call, *(f"  {title:{width}} {text}" for title, text in facts.items() if text)])
+
+
+def _as_html(call: str, facts: Mapping[str, str]) -> str:
+    shown = {title: html.escape(text) for title, text in facts.items() if text}
+    rows = "".join(f"<tr><th>{title}</th><td>{text}</td></tr>" for title, text in shown.items())
+    return f"<code>{html.escape(call)}</code><table>{rows}</table>"
+
+
 def _brief(value: Any) -> str:
     """A value in a few characters: a function by its name, an array by its shape."""
     if isinstance(value, functools.partial):
@@ -280,6 +293,10 @@ def _brief(value: Any) -> str:
         return f"[{' '.join(map(str, value.shape))}]"
     if isinstance(value, bool | int | str):
         return repr(value)
+    if hasattr(value, "_fields") and "__str__" in vars(type(value)):
+        return str(value)
+    if type(value) in (list, tuple) and len(text := repr(value)) <= MAX_BRIEF:
+        return text
     try:
         return f"{float(value):.6g}"
     except Exception:  # traced, or no number
@@ -369,6 +386,18 @@ class Environment(NamedTuple):
     remake: Callable[..., "Environment"] | None = None
     config: dict[str, Any] = {}  # noqa: RUF012
     version: int = 1  # a user raises it when results change and no trace of a lane shows it
+
+    def __repr__(self) -> str:
+        """The call that built it, and its facts, a line each."""
+        return _as_text(*self._call_and_facts())
+
+    def _repr_html_(self) -> str:
+        return _as_html(*self._call_and_facts())
+
+    def _call_and_facts(self) -> tuple[str, dict[str, str]]:
+        shown = {key: value for key, value in self.facts.items() if not callable(value)}
+        facts = {key: value if isinstance(value, str) else _brief(value) for key, value in shown.items()}
+        return _call(self.config, "environment"), facts
 
 
 # ---- adversaries

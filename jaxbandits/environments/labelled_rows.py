@@ -1,4 +1,4 @@
-"""Labelled rows and losses of one's own, and labels as arms. `tables` reads files and DataFrames."""
+"""Labelled rows, losses and rewards of one's own, and labels as arms. `user_tables` reads files and DataFrames."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandits.environments.user_tables import MISSING_WORDS, Table, TableSource, few, is_missing, of_frame, table_of
-from jaxbandits.formatting import nearest, show
+from jaxbandits.formatting import show
 from jaxbandits.validation import array, choice, declare, is_frame, is_masked
 
 # Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.
@@ -44,7 +44,7 @@ def attach_names(x: np.ndarray[Any, Any], names: Iterable[str]) -> Named:
     return there
 
 
-def _say_identifiers(table: Table, x: np.ndarray[Any, Any]) -> None:
+def say_identifiers(table: Table, x: np.ndarray[Any, Any]) -> None:
     """Warn of features that count the rows."""
     count = [name for name, column in zip(table.names, x.T, strict=True) if (np.diff(column) == 1).all()]
     if count and len(x) > 2:
@@ -55,7 +55,7 @@ def _say_identifiers(table: Table, x: np.ndarray[Any, Any]) -> None:
         )
 
 
-def _classes(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
+def classes_of(marks: Sequence[Any], where: Callable[[int], str]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
     """Labels of any kind as arms [n] and the arms' names: in sorted order, of integers where all are, or of text."""
     for i, mark in enumerate(marks):
         if is_missing(mark) or (isinstance(mark, str) and not mark.strip()) or mark in (math.inf, -math.inf):
@@ -97,25 +97,33 @@ def _marks(labels: Any) -> list[Any]:
     return [mark.item() if isinstance(mark, np.generic) else mark for mark in labels]
 
 
-def _file_marks(table: Table, column: Any) -> list[Any]:
-    """The labels in a column, None where one is missing; texts of a file are integers if all of them are."""
-    marks = [table.clean_cell(mark) for mark in _marks(column)]
+def file_marks(table: Table) -> list[Any]:
+    """The labels in a table's one column, None where one is missing; integers if all texts of a file are."""
+    marks = [table.clean_cell(mark) for mark in _marks(table.frame.iloc[:, 0])]
     texts = [mark for mark in marks if mark is not None]
     if table.words is not None and all(isinstance(text, str) and INTEGER.fullmatch(text) for text in texts):
         marks = [None if mark is None else int(mark) for mark in marks]
     return marks
 
 
-def read_features(features: object) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """Features [n, p] in float64, and what messages call their columns."""
-    if is_frame(features):
-        table = of_frame(features, "features")
+def read_matrix(name: str, given: object) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """An argument of numbers [n, p] in float64, and what messages call its columns."""
+    if is_frame(given):
+        table = of_frame(given, name)
         x = table.to_numbers()
         table.complete_rows(table.names, np.isnan(x), "error")
         return x, table.names
-    x = array("features", features, 2)
-    names = features.names if isinstance(features, Named) else None
-    return x, list(names or (f"features[:, {j}]" for j in range(x.shape[1])))
+    x = array(name, given, 2)
+    names = given.names if isinstance(given, Named) else None
+    return x, list(names or (f"{name}[:, {j}]" for j in range(x.shape[1])))
+
+
+def fill_means(features: np.ndarray[Any, Any], missing: str) -> np.ndarray[Any, Any]:
+    """Features whose missing cells are the mean of their column's others where `missing` says "mean"."""
+    is_empty = np.isnan(features)
+    if missing != "mean" or is_empty.all(axis=0).any():
+        return features
+    return np.where(is_empty, np.nanmean(features, axis=0), features)
 
 
 def labels_of(labels: Any, n: int) -> tuple[np.ndarray[Any, Any], tuple[str, ...], np.ndarray[Any, Any]]:
@@ -139,7 +147,7 @@ def labels_of(labels: Any, n: int) -> tuple[np.ndarray[Any, Any], tuple[str, ...
         classes = tuple(map(str, distinct.tolist()))
     else:
         marks = _marks(labels)
-        (codes, classes), plain = _classes(marks, _row_of(labels)), _labels_as_array(marks)
+        (codes, classes), plain = classes_of(marks, _row_of(labels)), _labels_as_array(marks)
     names = labels.names if isinstance(labels, Named) else None
     if names is not None and 0 <= int(classes[0]) and int(classes[-1]) < len(names):
         classes = tuple(names[int(code)] for code in classes)  # the numbers that `read_labelled` gave them
@@ -172,9 +180,10 @@ def read_losses(
     """Read a table of losses from a file or a DataFrame, for `loss_table`.
 
     Args:
-        path (str, path or pandas.DataFrame): Losses in [0, 1], one row for each play and one column for each arm: a CSV
-            or TSV file in UTF-8 (a header is optional; also in .gz, .bz2 or .xz), an NPZ file with one array, a Parquet
-            file (with pyarrow), or a DataFrame.
+        path (str, path, pandas.DataFrame or table): Losses in [0, 1], one row for each play and one column for each
+            arm: a CSV or TSV file in UTF-8 (a header is optional; also in .gz, .bz2 or .xz), an NPZ file with one
+            array, a Parquet file (with pyarrow), a DataFrame, or a table with `to_pandas()`, such as polars' and
+            pyarrow's.
         missing ("error" or "drop", default "error"): What happens where a cell is missing. "error", the default,
             refuses the table; "drop" leaves the row out, so that later plays move up, and warns.
         missing_words (sequence of str, default ('', '?', 'NA', 'nan', 'NaN')): The texts that stand for a missing cell
@@ -217,7 +226,7 @@ def read_labelled(
     """Read features and labels of a classification problem from a file or a DataFrame, for `classification`.
 
     Args:
-        path (str, path or pandas.DataFrame): One row for each example, in a source as of `read_losses`.
+        path (str, path, pandas.DataFrame or table): One row for each example, in a source as of `read_losses`.
         label (str or int): The name of the label column, or its number from 1 where a file has no header. In an NPZ
             file, the name of the label array, beside one array of features.
         missing ("error", "drop" or "mean", default "error"): What happens where a cell is missing. "error", the
@@ -253,19 +262,58 @@ def read_labelled(
     """
     choice("missing", missing, ("error", "drop", "mean"))
     table = table_of(path, missing_words, label)
-    if str(label) not in table.names:
-        hint = nearest(str(label), table.names)
-        raise ValueError(f"{table.source}: there is no column {label!r}{hint}; it has {few(table.names)}")
-    at = table.names.index(str(label))
-    rest, marks = table.without(at), _file_marks(table, table.frame.iloc[:, at])
-    features = rest.to_numbers()
-    is_empty = np.isnan(features)
-    if missing == "mean" and not is_empty.all(axis=0).any():
-        features = np.where(is_empty, np.nanmean(features, axis=0), features)
-        is_empty = np.isnan(features)
-    unlabelled = [mark is None for mark in marks]
-    complete = table.complete_rows([str(label), *rest.names], np.column_stack([unlabelled, is_empty]), missing)
+    marks = file_marks(table.pick([label]))
+    rest = table.without([label])
+    features = fill_means(rest.to_numbers(), missing)
+    is_empty = np.column_stack([[mark is None for mark in marks], np.isnan(features)])
+    complete = table.complete_rows([str(label), *rest.names], is_empty, missing)
     rows = np.flatnonzero(complete)
-    codes, classes = _classes([marks[i] for i in rows], lambda i: table.where(int(rows[i]), str(label)))
-    _say_identifiers(rest, features)
+    codes, classes = classes_of([marks[i] for i in rows], lambda i: table.where(int(rows[i]), str(label)))
+    say_identifiers(rest, features)
     return attach_names(features[complete], rest.names), attach_names(codes, classes)
+
+
+@declare(check=False)
+def read_table(
+    source: TableSource, *, rewards: Sequence[str | int], missing: str = "error",
+    missing_words: Sequence[str] = MISSING_WORDS,
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:  # fmt: skip
+    """Read features and the rewards of every arm from a file or a DataFrame, for `contextual_table`.
+
+    Args:
+        source (str, path, pandas.DataFrame or table): One row for each context, in a source as of `read_losses`; an NPZ
+            file holds one array, whose columns are named 1, 2, ...
+        rewards (sequence of str or int): The columns of rewards, one for each of at least two arms: their names, or
+            their numbers from 1 where a file has no header.
+        missing ("error", "drop" or "mean", default "error"): What happens where a cell is missing, as in
+            `read_labelled`: "mean" fills in features, and refuses a missing reward.
+        missing_words (sequence of str, default ('', '?', 'NA', 'nan', 'NaN')): As in `read_losses`.
+
+    Returns:
+        features (ndarray of shape (n, p)): The other columns, float64. `features.names` are theirs.
+        rewards (ndarray of shape (n, K)): float64, in the order that was asked for. `rewards.names` are the columns:
+            `contextual_table` keeps them as the names of its arms.
+
+    Raises:
+        ValueError: As `read_losses`, and where a column of rewards is unknown.
+
+    Warns:
+        UserWarning: As `read_labelled`.
+
+    >>> import pandas as pd
+    >>> import jaxbandits as jb
+    >>> frame = pd.DataFrame({"age": [31, 52], "letter": [0.2, 0.4], "call": [0.9, 0.1]})
+    >>> features, rewards = jb.read_table(frame, rewards=["letter", "call"])
+    >>> features.tolist(), rewards.tolist(), rewards.names
+    ([[31.0], [52.0]], [[0.2, 0.9], [0.4, 0.1]], ('letter', 'call'))
+    """
+    choice("missing", missing, ("error", "drop", "mean"))
+    if isinstance(rewards, str) or not isinstance(rewards, Sequence) or len(rewards) < 2:
+        raise ValueError(f"rewards = {show(rewards)} must name the columns of at least two arms: ['first', 'second']")
+    table = table_of(source, missing_words)
+    paid, rest = table.pick(rewards), table.without(rewards)
+    features, payments = fill_means(rest.to_numbers(), missing), paid.to_numbers()
+    is_empty = np.isnan(np.column_stack([payments, features]))
+    complete = table.complete_rows([*paid.names, *rest.names], is_empty, missing)
+    say_identifiers(rest, features)
+    return attach_names(features[complete], rest.names), attach_names(payments[complete], paid.names)

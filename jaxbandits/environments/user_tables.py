@@ -18,7 +18,7 @@ from decimal import Decimal
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,14 @@ from jaxbandits.validation import column_names, is_frame, path_of
 if TYPE_CHECKING:
     import pandas as pd
 
-TableSource: TypeAlias = "str | PathLike[str] | pd.DataFrame"
+
+class OtherTable(Protocol):
+    """A table of another library, such as polars' or pyarrow's."""
+
+    def to_pandas(self) -> "pd.DataFrame": ...
+
+
+TableSource: TypeAlias = "str | PathLike[str] | pd.DataFrame | OtherTable"
 
 MAX_NAMED = 6  # columns, rows or classes that a message names
 MISSING_WORDS = ("", "?", "NA", "nan", "NaN")
@@ -69,10 +76,24 @@ class Table(NamedTuple):
         place = f" ({self.place(row)})" if self.place else ""
         return f"{self.source}: row {row + 1}{place}, column {column}"
 
-    def without(self, at: int) -> "Table":
-        """The table without one column."""
-        rest = [j for j in range(len(self.names)) if j != at]
-        return self._replace(names=[self.names[j] for j in rest], frame=self.frame.iloc[:, rest])
+    def pick(self, columns: Sequence[str | int]) -> "Table":
+        """The table of these columns, in their order; ValueError where there is no such column, or one comes twice."""
+        for name in columns:
+            if str(name) not in self.names:
+                hint = nearest(str(name), self.names)
+                raise ValueError(f"{self.source}: there is no column {name!r}{hint}; it has {few(self.names)}")
+        names = [*map(str, columns)]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"{self.source}: column {twice[0]} is named twice: a column has one meaning")
+        return self._replace(names=names, frame=self.frame.iloc[:, [self.names.index(name) for name in names]])
+
+    def without(self, columns: Sequence[str | int]) -> "Table":
+        """The table without these columns. ValueError where none is left."""
+        rest = [name for name in self.names if name not in map(str, columns)]
+        if not rest:
+            raise ValueError(f"{self.source}: no column is left for features: a column of ones would do")
+        return self.pick(rest)
 
     def clean_cell(self, cell: object) -> Any:
         """A cell without the blanks around it, None where it is missing."""
@@ -138,10 +159,19 @@ class Table(NamedTuple):
         return complete
 
 
-def table_of(source: object, words: object, label: str | int | None = None) -> Table:
-    """The cells of a file or a DataFrame. In an NPZ file `label` is an array of its own, which becomes a column."""
+def table_of(
+    source: object, words: object, label: str | int | None = None, *, beside: Sequence[str | int] = (),
+    columns: Sequence[str | int] | None = None,
+) -> Table:  # fmt: skip
+    """The cells of a file, a DataFrame or another table.
+
+    label: the column whose texts stay as they are written. beside: other columns that are no features; in an NPZ file
+    they and `label` are arrays of their own. columns: those that are read, as far as the format allows; None: all.
+    """
     if isinstance(words, str) or not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
         raise ValueError(f"missing_words = {show(words)} must be a list of texts, such as ['', '?']")
+    if not is_frame(source) and hasattr(source, "to_pandas"):
+        source = _to_frame(source)
     if is_frame(source):
         return of_frame(source, "the DataFrame")
     if not isinstance(source, str | PathLike):
@@ -163,12 +193,26 @@ def table_of(source: object, words: object, label: str | int | None = None) -> T
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
     if kind == ".npz":
-        return _of_npz(path, words, label)
-    return _of_parquet(path, words) if kind == ".parquet" else _of_csv(path, SEPARATORS[kind], words, label)
+        return _of_npz(path, words, label, beside)
+    if kind == ".parquet":
+        return _of_parquet(path, words, None if columns is None else [*map(str, columns)])
+    return _of_csv(path, SEPARATORS[kind], words, label)
 
 
 def of_frame(frame: Any, source: str) -> Table:
     return Table(source, column_names(source, frame.columns), frame, None, lambda i: f"index {show(frame.index[i])}")
+
+
+def _to_frame(source: Any) -> Any:
+    """A table of another library as a DataFrame."""
+    kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
+    try:
+        frame = source.to_pandas()
+    except Exception as error:  # polars needs pyarrow for some columns
+        raise ValueError(f"the {kind} does not become a pandas DataFrame ({error}): give the DataFrame") from None
+    if not is_frame(frame):
+        raise ValueError(f"the {kind} becomes a {type(frame).__name__}: give a table with rows and columns")
+    return frame
 
 
 def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int | None) -> Table:
@@ -262,7 +306,7 @@ def _records(path: Path, file: io.StringIO, separator: str) -> Iterator[tuple[li
         raise ValueError(f"{path}: file line {reader.line_num}: {error}: mend the line") from None
 
 
-def _of_parquet(path: Path, words: tuple[str, ...]) -> Table:
+def _of_parquet(path: Path, words: tuple[str, ...], columns: list[str] | None) -> Table:
     try:
         import pyarrow.parquet as parquet
     except ImportError:
@@ -270,14 +314,16 @@ def _of_parquet(path: Path, words: tuple[str, ...]) -> Table:
             f"{path}: reading Parquet needs pyarrow: pip install 'jaxbandits[data]', or convert it to CSV or NPZ"
         ) from None
     try:
+        there = parquet.read_schema(path).names
+        wanted = None if columns is None or not {*columns} <= {*there} else columns
         # an index is a column as any other; integers beside missing cells do not become floats
-        frame = parquet.read_table(path).to_pandas(ignore_metadata=True, integer_object_nulls=True)
+        frame = parquet.read_table(path, columns=wanted).to_pandas(ignore_metadata=True, integer_object_nulls=True)
     except Exception as error:
         raise ValueError(f"{path}: not a readable Parquet file ({error}): write it again") from None
     return Table(str(path), column_names(str(path), frame.columns), frame, words)
 
 
-def _of_npz(path: Path, words: tuple[str, ...], label: str | int | None) -> Table:
+def _of_npz(path: Path, words: tuple[str, ...], label: str | int | None, beside: Sequence[str | int]) -> Table:
     import pandas as pd
 
     try:
@@ -288,15 +334,18 @@ def _of_npz(path: Path, words: tuple[str, ...], label: str | int | None) -> Tabl
             f"{path}: not a readable NPZ file of plain arrays ({error}): write it with numpy.savez"
         ) from None
     shapes = {name: value.shape for name, value in arrays.items()}
-    others = [name for name in arrays if label is None or name != label]
-    if len(others) != 1 or arrays[others[0]].ndim != 2 or (label is not None and label not in arrays):
-        wanted = "one array [T, K]" if label is None else f"the labels {label!r} [n] and one array of features [n, p]"
+    named = [str(name) for name in (label, *beside) if name is not None]
+    others = [name for name in arrays if name not in named]
+    if len(others) != 1 or arrays[others[0]].ndim != 2 or not {*named} <= {*arrays}:
+        wanted = f"the labels {label!r} [n] and one array of features [n, p]" if named else "one array [T, K]"
+        wanted = f"the arrays {few(named)}, each [n], and one of features [n, p]" if beside else wanted
         raise ValueError(f"{path}: it must hold {wanted}, not {shapes}")
     rows = arrays[others[0]]
     frame, names = pd.DataFrame(rows), [str(j + 1) for j in range(rows.shape[1])]
-    if label is not None:
-        marks = np.ravel(arrays[str(label)])
+    for name in reversed(named):
+        marks = np.ravel(arrays[name])
         if len(marks) != len(rows):
-            raise ValueError(f"{path}: {len(marks)} labels for {len(rows)} rows of features: they must match")
-        frame, names = pd.concat([pd.Series(marks), frame], axis=1), [str(label), *names]
+            what = "labels" if name == label else f"entries of {name}"
+            raise ValueError(f"{path}: {len(marks)} {what} for {len(rows)} rows of features: they must match")
+        frame, names = pd.concat([pd.Series(marks), frame], axis=1), [name, *names]
     return Table(str(path), names, frame, words)

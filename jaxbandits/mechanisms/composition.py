@@ -227,6 +227,21 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
     return (together, delta) if together < epsilon else (epsilon, used)
 
 
+def repeat_events(events: Iterable[Event], plays: int, own: bool) -> tuple[Event, ...]:
+    """The releases that someone's data enter who is played several times.
+
+    own: each play has releases of its own. Otherwise group privacy: `plays` times the sensitivity.
+    """
+    if own:
+        return tuple(event._replace(times=plays * event.times) for event in events)
+    found = []
+    for event in events:
+        grown = event.delta and event.delta * math.fsum(math.exp(min(i * event.epsilon, 700.0)) for i in range(plays))
+        more = {"sensitivity": plays * event.sensitivity, "epsilon": plays * event.epsilon, "delta": grown}
+        found.append(event._replace(**more) if grown < 1 else event._replace(epsilon=math.inf))
+    return tuple(found)
+
+
 @declare(source="Dong, Roth and Su 2022, Corollary 2")
 def gdp(events: Events) -> float:
     """What releases with Gaussian noise cost together as Gaussian differential privacy.

@@ -13,6 +13,7 @@ from annotated_doc import Doc
 
 from jaxbandits import formatting, selection, spending, statistics
 from jaxbandits.formatting import show
+from jaxbandits.regret import rival_of
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.layout import Panel, Plot
 from jaxbandits.selection import Swept
@@ -101,8 +102,7 @@ def reward(
     ds, key = drawing.apply_selection(ds, select, 1)
     best = ds["best_reward"] if total else ds["best_reward"] / ds["t"]
     frame = band_table(ds["regret"], bands, best, 1.0 if total else ds["t"]).dropna(subset="centre")
-    expert = "expert" in ds["regret"].attrs.get("long_name", "")
-    label = "best fixed expert" if expert else "best fixed arm"
+    label = rival_of(ds["regret"].attrs.get("long_name", ""))
     best = best.mean([d for d in best.dims if d not in ("t", key)])
     thin = []
     for value, here in [(None, frame)] if key is None else frame.groupby(key, sort=False):

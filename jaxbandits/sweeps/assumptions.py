@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from jaxbandits.formatting import brackets
-from jaxbandits.mechanisms.composition import claimed_epsilon
+from jaxbandits.mechanisms.composition import claimed_epsilon, compose, repeat_events
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.regret import gaps_of
 from jaxbandits.spending import TOLERANCE
@@ -187,6 +187,30 @@ def doubts_of_spending(algorithm: Algorithm) -> Doubts:
         yield "delta", delta * horizon, text, "bind a smaller one"
 
 
+def plays_of_a_row(environment: Environment, horizon: int) -> int:
+    """How often a row of data is played at most; 1 where plays are of no rows."""
+    return max(1, math.ceil(horizon / environment.facts.get("num_rows", horizon)))
+
+
+def doubts_of_repeats(algorithm: Algorithm, environment: Environment) -> Doubts:
+    """Whether someone who stands behind a row is played several times, and what that spends."""
+    claim, horizon = algorithm.guarantee, algorithm.config.get("horizon") or 1
+    plays = plays_of_a_row(environment, horizon)
+    if claim.model == "none" or plays == 1:
+        return
+    epsilon, delta = claim.spend(algorithm.params)
+    if not 0 < epsilon < math.inf:
+        return
+    local = claim.model == "local"
+    events = repeat_events(claim.events(algorithm.params), plays, local)
+    spent = compose(events, delta)[0] if events else plays * epsilon
+    rows, much = environment.facts["num_rows"], "infinity" if math.isinf(spent) else f"epsilon = {spent:.3g}"
+    what = f"{horizon:,} plays of {rows:,} rows, each up to {plays} times: epsilon = {epsilon:.3g} is that of one play"
+    how = f"{plays} releases" if local else f"a group of {plays}"
+    advice = "play each row once, or ask for less a play"
+    yield "repeats", spent / epsilon, f"{what}, and who stands behind a row spends {much} ({how})", advice
+
+
 def doubts_of_precision(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts:
     """What a dtype cannot hold: arms that it takes for equal, rare rewards that it cannot draw, horizons too long."""
     means = environment.facts.get("means")
@@ -232,6 +256,7 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
             checked[key] = list(doubts_of_moments(algorithm, environment, adversary)), list(precision)
         beyond, lost = checked[key]
         others = doubts_of_federation(algorithm, environment), doubts_of_range(algorithm, environment)
+        others += (doubts_of_repeats(algorithm, environment),)
         for about, *doubt in itertools.chain(beyond, *others, doubts_of_spending(algorithm), lost):
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():

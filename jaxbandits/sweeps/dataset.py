@@ -15,11 +15,11 @@ import numpy as np
 from jaxbandits.garbage import pause_collection
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.protocol import Environment
-from jaxbandits.regret import best_reward, has_best
+from jaxbandits.regret import best_reward, has_best, regret_words
 from jaxbandits.selection import IDENTITY, TAKERS
 from jaxbandits.spending import COORDINATES
 from jaxbandits.sweeps.arguments import short_text
-from jaxbandits.sweeps.assumptions import overspent, privacy_spent
+from jaxbandits.sweeps.assumptions import overspent, plays_of_a_row, privacy_spent
 from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION, NetcdfFile
@@ -100,9 +100,7 @@ class Results:
     def _variables(self) -> dict[str, Variable]:
         lane, environments = ("algorithm", *self.grid, "seed"), self.environments
         facts = [x.facts for x in environments.values() if x.world.baseline is not None]
-        words = "cumulative regret"
-        if facts:  # it may be negative: one arm is best, and a learner can do better
-            words = f"regret against the best fixed {'expert' if all('num_experts' in f for f in facts) else 'arm'}"
+        words = regret_words(facts) if facts else "cumulative regret"
         variables = {"regret": Variable((*lane, "t"), {"units": "reward", "long_name": words})}
         arms, diagnostics = list[int | None](), set[str]()
         for group in self.plan.groups:
@@ -196,6 +194,9 @@ class Results:
             claim = cell.algorithm.guarantee
             if claim.model != "none":
                 stated = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
+                plays = plays_of_a_row(cell.environment, cell.horizon)
+                if plays > int(stated.get("plays", 1)):
+                    stated["plays"] = str(plays)
                 if overspent(cell.algorithm, cell.environment, cell.reward_adversary):
                     stated["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
         versions = {"jaxbandits": __version__, "jax": jax.__version__, "jaxlib": jaxlib.__version__}

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import inspect
 import json
 import os
 import re
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits import algorithms, environments
-from jaxbandits.environments.labelled_rows import read_labelled, read_losses
+from jaxbandits.environments.labelled_rows import read_labelled, read_losses, read_table
+from jaxbandits.environments.logs import read_logged
 from jaxbandits.formatting import nearest, show
 from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps.arguments import PART_KINDS, PARTS, check_text, own_factory, seed_range, short_text
@@ -317,6 +319,8 @@ def _part_from_table(table: object, module: ModuleType, where: str, path: Config
             kind = algorithms if key == "base" else environments
             inner = _part_from_table(settings[key], kind, f"{where}.{key}", path)
             settings[key] = inner if key == "base" else inner()
+    if isinstance(settings.get("log"), dict):
+        settings["log"] = _read_log(settings["log"], f"{where}.log", path)
     if isinstance(settings.get("bases"), list):
         bases = enumerate(settings["bases"], start=1)
         settings["bases"] = [_part_from_table(base, algorithms, f"{where}.bases {i}", path) for i, base in bases]
@@ -329,6 +333,11 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
     with prefix_errors(str(path)):
         file = path.folder / path_of(settings.pop("path"), f"{where}.path")
     rules = {key: settings.pop(key) for key in ("missing", "missing_words") if key in settings}
+    if "rewards" in names:
+        if "rewards" not in settings:
+            raise ValueError(f"{path}: {where} needs rewards = the names of the columns that arms pay in {file}")
+        features, rewards = read_table(file, rewards=settings.pop("rewards"), **rules)
+        return {"features": features, "rewards": rewards, **settings}
     if "losses" in names:
         return {"losses": read_losses(file, **rules), **settings}
     if "labels" in names:
@@ -337,3 +346,17 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
         features, labels = read_labelled(file, label=settings.pop("label"), **rules)
         return {"features": features, "labels": labels, **settings}
     raise ValueError(f"{path}: {where} takes no path")
+
+
+def _read_log(table: dict[str, Any], where: str, path: ConfigSource) -> Any:
+    """The log that a table of the arguments of `read_logged` describes, with the file as `path`."""
+    known = ["path", *list(inspect.signature(read_logged).parameters)[1:]]
+    _refuse_others(f"{path}: {where} has no key", table, known)
+    for key in ("path", "arm", "reward"):
+        if key not in table:
+            raise ValueError(
+                f"{path}: {where} needs {key}: path, arm and reward say where the log is and what it holds"
+            )
+    with prefix_errors(str(path)):
+        file = path.folder / path_of(table["path"], f"{where}.path")
+    return read_logged(file, **{key: value for key, value in table.items() if key != "path"})

@@ -60,7 +60,7 @@ Y = (X[:, 0] > 0.5).astype(int) + (X[:, 0] > 3)
 
 
 def test_classification_shows_every_row_once_a_pass():
-    environment = classification(features=X, labels=Y, dim=6)
+    environment = classification(features=X, labels=Y, view="blocks", dim=6)
     world, seed = environment.world, 11
     params = environment.params._replace(features=environment.params.features.astype(np.float32))
     root = Draws(np.uint32(seed), "environment")
@@ -217,8 +217,8 @@ def test_labels_with_gaps_are_no_arms_of_their_own():
 def test_constant_features_are_said_and_change_nothing():
     frame = pd.DataFrame(X, columns=list("abc")).assign(one=1.0, zero=0)
     with pytest.warns(UserWarning, match="2 of 5 features are the same in every row and say nothing: one, zero"):
-        padded = classification(features=frame, labels=Y, dim=6)
-    plain = classification(features=X, labels=Y, dim=6)
+        padded = classification(features=frame, labels=Y, view="blocks", dim=6)
+    plain = classification(features=X, labels=Y, view="blocks", dim=6)
     np.testing.assert_allclose(padded.params.features, plain.params.features, atol=1e-12)
     with pytest.warns(UserWarning, match=r"1 of 2 features .*: features\[:, 1\]"):
         classification(features=[[0.0, 3.0], [1.0, 3.0]], labels=[0, 1])

@@ -313,6 +313,8 @@ NUMBERS = {
     ),
     ("classification", "features"): ({"labels": [0, 1]}, [[0.1, 0.2], [0.3, 0.1]]),
     ("classification", "labels"): ({"features": [[0.1], [0.3]]}, [0, 1]),
+    ("contextual_table", "features"): ({"rewards": [[0.1, 0.2], [0.3, 0.1]]}, [[0.1, 0.2], [0.3, 0.1]]),
+    ("contextual_table", "rewards"): ({"features": [[0.1], [0.3]]}, [[0.1, 0.2], [0.3, 0.1]]),
     ("delayed", "delay"): ({"base": A.exp3_ix, "num_arms": 2, "horizon": 2}, [0, 1]),
     ("prm_elimination", "forced_arms"): ({"num_arms": 2, "horizon": 9, "epsilon": 1.0}, [0, 1]),
 }  # fmt: skip

@@ -253,7 +253,7 @@ def labelled(folder, shares, extra=None, seeds=40):
     rows = [f"{i / 7:.3f},{i % 4}" for i in range(12)]
     (folder / "people.csv").write_text("\n".join(["age,answer", *rows]))
     features, labels = jb.read_labelled(folder / "people.csv", label="answer")
-    world = jb.environments.classification(features=features, labels=labels, dim=4)
+    world = jb.environments.classification(features=features, labels=labels, dim=2)
     a = jb.algorithms
     parts = {
         "none": a.exp3,
@@ -270,7 +270,7 @@ def labelled(folder, shares, extra=None, seeds=40):
     ds = ds.drop_vars("pulls").assign(best_reward=best, regret=best - paid, pulls=pulls)
     out = folder / "run"
     jb.save(ds.transpose("algorithm", "seed", "t", "arm"), out / "results.nc")
-    table = 'name = "classification", path = "people.csv", label = "answer", dim = 4'
+    table = 'name = "classification", path = "people.csv", label = "answer", dim = 2'
     (out / "config.toml").write_text(f'algorithm = "exp3"\nhorizon = 120\nenvironment = {{{table}}}\n')
     return ds, out
 
@@ -279,7 +279,7 @@ def test_of_labelled_rows_a_report_says_the_share_of_right_answers(tmp_path):
     shares = [0.44, 0.36, 0.24]
     ds, out = labelled(tmp_path, shares)
     (run,) = runs(out)
-    assert "on classification of people.csv (dim = 4) over 120 plays" in question(run) and "array" not in question(run)
+    assert "on classification of people.csv (dim = 2) over 120 plays" in question(run) and "array" not in question(run)
     said = right_answers(run)
     assert said.endswith("“none” 44%, “server” 36%, “nobody” 24% and the best fixed arm 30%.")
     # uniform play names a quarter right: the local learner is within its noise, the central one above it

@@ -12,6 +12,7 @@ import xarray as xr
 
 from jaxbandits import statistics
 from jaxbandits.formatting import compact, format_value
+from jaxbandits.regret import rival_of
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.layout import Plot
 from jaxbandits.reports.of_sweeps import band_table, linear_below, reward
@@ -142,7 +143,8 @@ def right_answers(ds: xr.Dataset) -> tuple[str, str]:
     keys = [d for d in grid_dims(ds) if ds.sizes[d] > 1]
     here = ds.isel({d: spread_places(ds.sizes[d], 1 if i else MAX_PANELS) for i, d in enumerate(keys)})
     fixed = "".join(f"; {key_name(d)} = {value_words(ds, d, 0)}" for d in keys[1:])
-    return _picture(reward(here)), f"Share of right answers so far, beside that of the best fixed arm{fixed}."
+    rival = rival_of(ds["regret"].attrs.get("long_name", ""))
+    return _picture(reward(here)), f"Share of right answers so far, beside that of the {rival}{fixed}."
 
 
 def _picture(drawn: Plot) -> str:

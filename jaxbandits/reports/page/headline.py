@@ -8,6 +8,7 @@ import xarray as xr
 
 from jaxbandits import algorithms, intervals, spending, statistics
 from jaxbandits.formatting import compact
+from jaxbandits.regret import rival_of
 from jaxbandits.reports.page.runs import ReportRun
 from jaxbandits.reports.page.words import key_name, listing, number_words
 from jaxbandits.selection import final_regret, grid_dims
@@ -56,7 +57,8 @@ def right_answers(run: ReportRun) -> str:
     shares = best - final_regret(run.ds) / run.ds["t"].values[-1]
     ends = lambda x: " to ".join(dict.fromkeys(f"{float(y):.0%}" for y in (x.min(), x.max())))
     said = [f"“{x}” {ends(shares.sel(algorithm=x).mean('seed'))}" for x in shares["algorithm"].values]
-    said.append(f"the best fixed arm {ends(best.mean([d for d in best.dims if d == 'seed']))}")
+    rival = rival_of(run.ds["regret"].attrs.get("long_name", ""))
+    said.append(f"the {rival} {ends(best.mean([d for d in best.dims if d == 'seed']))}")
     return f"Share of right answers: {listing(said)}."
 
 

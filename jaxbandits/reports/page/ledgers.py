@@ -62,10 +62,16 @@ def budget_table(run: ReportRun) -> PageTable:
             one = ds.sel(algorithm=[label])
             asked, spent, delta = (np.ravel(spending.coordinate_array(one, name)) for name in spending.COORDINATES)
             other = (spending.spends_differently(asked, spent) | (np.isnan(asked) & ~np.isnan(spent))).any()
-            model = f"{claims[label]['model']}, one {claims[label]['unit'].replace('_', ' ')}"
+            model = f"{claims[label]['model']}, one {_unit(claims[label])}"
             words = [label, model, _range(asked), _range(spent) if other else "as asked", _range(delta)]
             rows.append([TableCell(text) for text in words])
     return PageTable(["algorithm", "private", "ε asked", "ε spent", "δ"], rows)
+
+
+def _unit(claim: dict[str, Any]) -> str:
+    """What neighbouring inputs differ in, in words. Rows that are played several times are more than that."""
+    unit, plays = str(claim["unit"]).replace("_", " "), claim.get("plays")
+    return f"{unit} (of one play; a row has up to {plays})" if plays else unit
 
 
 def _range(values: np.ndarray[Any, Any]) -> str:
@@ -86,7 +92,7 @@ def _lines(run: ReportRun) -> list[list[Any]]:
         assert run.plan is not None
         words, spent = cell_words(run.plan, built), ledger(built.algorithm, built.environment)
         numbers = epsilon_or_nan(built.algorithm), spent.epsilon, spent.delta
-        whose = spent.model, spent.unit.replace("_", " ")
+        whose = spent.model, _unit(claims[built.label])
         lines.append([words, *whose, *numbers, *audits.get(words, NOT_AUDITED)])
     for label in map(str, run.ds["algorithm"].values):
         if label in claims and label not in planned:
@@ -95,7 +101,7 @@ def _lines(run: ReportRun) -> list[list[Any]]:
             stored = _budgets_in_dataset(run.ds, label, claim)
             if audited and len(stored) > 1:  # which point an audit is of is not known here
                 stored = [("not known",) * 3]
-            whose = claim["model"], claim["unit"].replace("_", " ")
+            whose = claim["model"], _unit(claim)
             for numbers, words in itertools.product(stored, audited or [label]):
                 lines.append([words, *whose, *numbers, *audits.get(words, NOT_AUDITED)])
     return lines

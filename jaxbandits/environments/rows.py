@@ -1,0 +1,89 @@
+"""From features in their own units to the rows that learners see, on the host, and kept for rows that come later.
+
+Axes: [n] rows, [p] features, [d] features of a row that is shown.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxbandits.environments.user_tables import few
+from jaxbandits.validation import array, integer
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Rows(NamedTuple):
+    """How features became rows. It is computed from the data and public: no privacy guarantee covers it."""
+
+    names: tuple[str, ...]  # of the features
+    mean: Floats  # [p], subtracted
+    spread: Floats  # [p], divided by
+    axes: Floats | None  # [components, p]: the principal components that are kept; None: all features are
+    bias: bool  # whether a column of ones comes last
+    norm: str  # "unit": each row has norm 1; "largest": the largest has; "none"
+    scale: float  # what rows are divided by, unless each by its own norm
+
+    def apply(self, features: Any) -> Floats:
+        """Other features [m, p] as rows [m, d], by the same numbers."""
+        x = array("features", features, 2, shape=(None, len(self.names)), remedy=f"columns are {few(self.names)}")
+        given = getattr(features, "names", None)
+        if given is not None and tuple(given) != self.names and not self.names[0].startswith("features["):
+            raise ValueError(f"features has the columns {few(given)}; they must be {few(self.names)}, in this order")
+        x = (x - self.mean) / self.spread
+        x = x if self.axes is None else x @ self.axes.T
+        x = np.column_stack([x, np.ones(len(x))]) if self.bias else x
+        if self.norm == "unit":
+            norms = np.linalg.norm(x, axis=1, keepdims=True)
+            return x / np.where(norms > 0, norms, 1)
+        return x / self.scale
+
+
+def principal_axes(centred: Floats) -> tuple[Floats, Floats]:
+    """The principal axes [p, p] of centred rows, and the variance along each [p], largest first.
+
+    An axis' entry of largest size is positive.
+    """
+    n, p = centred.shape
+    _, variances, axes = np.linalg.svd(np.cov(centred, rowvar=False).reshape(p, p) if n > 1 else np.eye(p))
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], 1)
+    return axes * np.where(largest < 0, -1.0, 1.0), variances
+
+
+def make_rows(
+    features: Floats, names: Sequence[str], *, dim: int | None, standardise: bool, bias: bool, norm: str,
+    remedy: str = "",
+) -> tuple[Floats, Rows]:  # fmt: skip
+    """Rows [n, d] from finite features [n, p], and how to make others.
+
+    standardise: features have mean 0 and standard deviation 1; those that are the same in every row become 0. dim: d,
+    in 1 + bias to p + bias, where a smaller one keeps the first principal components and warns; None: the largest.
+    bias: a column of ones comes last. norm: "unit", "largest" or "none", as `Rows` has it. remedy: for another dim.
+    """
+    p = features.shape[1]
+    most = p + bias
+    there = f"there are {p} features{' and a bias' if bias else ''}{remedy}"
+    dim = most if dim is None else integer("dim", dim, 1 + bias, most, remedy=there)
+    still = (features == features[:1]).all(axis=0)  # rounding gives some of them a spread
+    mean, spread = np.zeros(p), np.ones(p)
+    if standardise or dim < most:
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.where(still, features[0], features.mean(axis=0))
+            deviation = np.where(still, 1.0, features.std(axis=0))
+        wide = [name for name, size in zip(names, deviation, strict=True) if not 0 < size < np.inf]
+        if wide:
+            raise ValueError(f"features: the numbers in column {few(wide)} have no spread that floating point holds")
+        spread = deviation if standardise else spread
+    rows = Rows(tuple(names), mean, spread, None, bias, norm, 1.0)
+    if dim < most:
+        kept = dim - bias
+        axes, variances = principal_axes((features - mean) / spread)
+        rows = rows._replace(axes=axes[:kept])
+        share = variances[:kept].sum() / (variances.sum() or 1.0)
+        warnings.warn(f"dim = {dim} keeps {kept} of {p} components, {100 * share:.0f} % of the variance", stacklevel=4)
+    x = rows._replace(norm="none").apply(features)
+    if norm == "largest":
+        rows = rows._replace(scale=float(np.linalg.norm(x, axis=1).max()) or 1.0)
+    return rows.apply(features), rows
