@@ -70,14 +70,22 @@ def model_of_a_log() -> Environment:
     return e.fitted(log=Log(features, arm, paid, None, ("0", "1", "2"), ("first", "second")))
 
 
+def rows(num_arms: int = 3, dim: int = 5) -> Environment:
+    """Ten rows of each class, of dim - 1 features."""
+    labels = np.arange(10 * num_arms) % num_arms
+    features = np.random.default_rng(5).normal(size=(len(labels), dim - 1)) + labels[:, None]
+    return e.classification(features=features, labels=labels)
+
+
 # What an algorithm plays on in its case, unless its example names another world.
 WORLDS: dict[str, Any] = {
     "arms": arms, "losses": losses, "linear": linear, "bounded": bounded, "contexts": contexts, "federated": federated,
-    "experts": experts,
+    "experts": experts, "rows": rows,
 }  # fmt: skip
 # Of each kind the world, and what of an algorithm's arguments that world must have, too.
 NATURAL = {
     "arms": ("arms", ("num_arms",)),
+    "row": ("rows", ("num_arms", "dim")),
     "decision set": ("contexts", ("num_arms", "dim")),
     "fixed set": ("bounded", ("actions",)),
     "advice": ("experts", ("num_arms", "num_experts")),

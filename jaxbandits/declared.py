@@ -48,7 +48,8 @@ REQUIRED: Any = inspect.Parameter.empty
 WIDTH = 108  # characters of a generated line of a docstring
 # What a play shows an algorithm, and what `jaxbandits list` calls it
 PLAYS_ON = {
-    "arms": "arms", "decision set": "contextual", "fixed set": "linear", "advice": "experts", "agents": "federated",
+    "arms": "arms", "row": "rows", "decision set": "contextual", "fixed set": "linear", "advice": "experts",
+    "agents": "federated",
 }  # fmt: skip
 # the argument that says so where a factory does not, in this order
 TOLD_BY = {"num_agents": "agents", "num_experts": "advice", "actions": "fixed set", "dim": "decision set"}
@@ -469,6 +470,12 @@ Inside = Annotated[Scalar, Gt(0), Lt(1)]  # between 0 and 1, without the ends
 Share = Annotated[Scalar, Ge(0), Lt(0.5)]  # of contaminated rewards or attackers: less than half
 NumArms = Annotated[int, Ge(2), STATIC, Doc("Number of arms K. Filled in from the environment.")]
 Dim = Annotated[int, Ge(1), STATIC, Doc("Features d of an arm. Filled in from the environment.")]
+Models = Annotated[
+    Literal["shared", "per_arm"],
+    Doc("""Of rewards. "shared": one theta for all arms, whose features differ. "per_arm": each arm has a theta of its
+        own, for plays that show one row of features for all arms; of a decision set arm k reads its own vector. Filled
+        in from the environment: "per_arm" where it shows rows."""),
+]
 NumAgents = Annotated[int, Ge(1), STATIC, Doc("Number of agents N. Filled in from the environment.")]
 NumExperts = Annotated[int, Ge(2), STATIC, Doc("Number of experts N. Filled in from the environment.")]
 Base = Annotated[AlgorithmFactory, STATIC]  # of a conversion: a factory of algorithms, or a partial of one

@@ -234,7 +234,7 @@ class Algorithm(NamedTuple):
     version: tuple[Any, ...] = ()
     config: dict[str, Any] = {}  # noqa: RUF012 (never written into). The arguments as given: repr, provenance, grid
     rewards: Rewards | None = None  # those that it reads; None: not declared, and nothing is held against them
-    # what it plays on: "arms", "decision set", "fixed set", "advice" or "agents"; None: what its arguments' names say
+    # "arms", "row", "decision set", "fixed set", "advice" or "agents"; None: what its arguments' names say
     plays_on: str | None = None
     tails: Tails | None = None  # those that it assumes; None: not declared, and nothing is held against them
 
@@ -379,7 +379,8 @@ class Environment(NamedTuple):
     world: World
     params: Params
     # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret; reward_range
-    # (low, high)
+    # (low, high); shows: "nothing", "row" [P, d], "decision set" [P, K, d], "fixed set" (one that never changes, which
+    # `actions` holds), "advice" or "agents"; without it by num_agents, num_experts, actions, dim (a decision set)
     facts: dict[str, Any]
     # the factory as a partial: grid keys `environment.x` call it again. `validation.factory` fills in both
     remake: Callable[..., "Environment"] | None = None

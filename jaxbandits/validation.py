@@ -145,9 +145,9 @@ def factory(
     Environment or Adversary that it returns has `config`, the name and all arguments with their defaults; the last two
     also have `remake`, the factory as a partial.
 
-    plays_on: "arms", "decision set", "fixed set", "advice" or "agents"; by default what the part says that the function
-    returns, such as a conversion's base, or the names of the arguments. example: arguments of a small run, the part's
-    case in the catalogue. source: what it follows, such as a paper and its theorem: the docstring's References.
+    plays_on: "arms", "row", "decision set", "fixed set", "advice" or "agents"; by default what the part says that the
+    function returns, such as a conversion's base, or the names of the arguments. example: arguments of a small run, the
+    part's case in the catalogue. source: what it follows, such as a paper and its theorem: the docstring's References.
 
     The factory raises TypeError where an argument is given by position, is not known or is missing, with a list of the
     known ones; ValueError where one is outside its declared range, or leads to numbers that floating point cannot hold.

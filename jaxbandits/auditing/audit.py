@@ -181,13 +181,14 @@ def audit(
     differences = find_differences(algorithm, played_in)
     seeds = Seeds(seed)
     runner, plays, last, dim = prepare_transcripts(algorithm, played_in, seeds, runs, whole, adaptive)
+    about: Any = {"bound": guarantee.bound, "dim": dim, "adaptive": adaptive, "arms": runner.setting.chosen}
     if pairs is None:
-        candidates = neighbours.edits(guarantee.unit, plays, bound=guarantee.bound, dim=dim, adaptive=adaptive)
+        candidates = neighbours.edits(guarantee.unit, plays, **about)
         tried, columns, arms = furthest(runner, candidates, seeds, whole)
         if np.isinf(guarantee.bound) and guarantee.unit in ("loss_vector", "reward"):
             tried = [furthest(runner, neighbours.finer(pair), seeds)[0][0] for pair in tried]
     else:
-        tried = neighbours.check_pairs(pairs, guarantee.unit, last, bound=guarantee.bound, dim=dim, adaptive=adaptive)
+        tried = neighbours.check_pairs(pairs, guarantee.unit, last, **about)
         _, columns, arms = furthest(runner, [edit for pair in tried for edit in pair], seeds, whole)
     view, columns = len(columns), np.concatenate([columns, arms])
 

@@ -59,7 +59,7 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     runner = Runs(setting._replace(windows=windows), params, Input(public, ()))
 
     def show_plays(plays: list[int]) -> tuple[list[Edit], Shown]:
-        chosen = [edit for play in plays for edit in _edits(claim.unit, play, claim.bound, dim)]
+        chosen = [edit for play in plays for edit in _edits(claim.unit, play, claim.bound, dim, setting.chosen)]
         which = np.repeat(np.arange(len(chosen)), SEEDS)
         shown = runner.windows_on(chosen, which, np.tile(np.arange(SEEDS, dtype=np.uint32), len(chosen)))
         return chosen, Shown(*(x.reshape(len(chosen), SEEDS, *x.shape[1:]) for x in shown))
@@ -93,15 +93,19 @@ def _windows(schedule: tuple[Span, ...]) -> int:
     return min(total, MAX_WINDOWS)
 
 
-def _edits(unit: str, play: int, bound: float, dim: int) -> list[Edit]:
+def _edits(unit: str, play: int, bound: float, dim: int, arms: int = 0) -> list[Edit]:
     """A unit's inputs at a play, far apart and near."""
     if unit == "message":
         inside = [edit for edit in edits(unit, [play]) if edit.message[0] >= 0]  # x x' has no negative entry there
         return [edit for edit in inside if abs(edit.message[0]) != 0 or edit.message[1] == 0]
     if unit == "user":
-        every = [edit for edit in edits(unit, [play], bound=bound, dim=dim) if not edit.apart and edit.reward]
+        whole = [
+            edit for edit in edits(unit, [play], bound=bound, dim=dim, arms=arms) if not edit.apart and edit.reward
+        ]
+        every = [edit for edit in whole if edit.arm == ()]
         angles = {tuple(edit.feature) for edit in every[:: len(every) // 6] if np.isfinite(edit.feature).all()}
-        return [edit for edit in every if tuple(edit.feature) in angles and math.isfinite(edit.reward)]
+        near = [edit for edit in every if tuple(edit.feature) in angles and math.isfinite(edit.reward)]
+        return near + whole[len(every) :]  # last come those that say which arm is shown
     return [Edit(play, reward) for reward in (SIZES if math.isinf(bound) else (-bound, 0.0, bound))]
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.protocol import Attack, Score, Truth, World
+from jaxbandits.protocol import Attack, Hints, Program, Score, Truth, World
 from jaxbandits.random import Draws
 from jaxbandits.validation import integer
 
@@ -42,7 +42,7 @@ class Edit(NamedTuple):
     """What the private part of the input is.
 
     >>> Edit(play=3, reward=1.0)
-    Edit(play=3, reward=1.0, feature=(), message=(), otherwise=(), rule=(), apart=())
+    Edit(play=3, reward=1.0, feature=(), message=(), otherwise=(), rule=(), apart=(), arm=())
     """
 
     play: Any  # int, from 1: the play, or a play of the window, that is private
@@ -57,6 +57,8 @@ class Edit(NamedTuple):
     # unit "user": whether the arms of other users have features of their own, those of the environment, so that what
     # is played may depend on the private one
     apart: Any = ()
+    # unit "user": the arm that the private play plays, whatever `act` says; (): what that says
+    arm: Any = ()
 
 
 class Input(NamedTuple):
@@ -143,7 +145,34 @@ def reacting(size: float) -> Attack:
     return Attack(init, corrupt)
 
 
-def edits(unit: str, plays: list[int], *, bound: float = np.inf, dim: int = 0, adaptive: bool = False) -> list[Edit]:
+class ShownArm(NamedTuple):
+    """Parameters of `with_arm`."""
+
+    params: Any  # the program's own parameters
+    play: Any  # the private play
+    arm: Any  # what it plays; negative: what the program says
+
+
+@cache
+def with_arm(program: Program) -> Program:
+    """The program, whose private play plays the arm of the edit: a user's arm is hers, and says something about her."""
+
+    def own(function):
+        return lambda shown, *args: function(shown.params, *args)
+
+    def act(shown, state, draws, t, context):
+        action, used, note = program.act(shown.params, state, draws, t, context)
+        return jnp.where((t == shown.play) & (shown.arm >= 0), shown.arm, action), used, note
+
+    init, encode, update, relay, close = map(
+        own, (program.init, program.encode, program.update, program.relay, program.close)
+    )
+    return Program(init, act, encode, update, relay, close, hints=Hints(one_arm=program.hints.one_arm))
+
+
+def edits(
+    unit: str, plays: list[int], *, bound: float = np.inf, dim: int = 0, adaptive: bool = False, arms: int = 0
+) -> list[Edit]:
     """The candidates of a unit at each of some plays, from 1; two of one play are neighbours.
 
     "loss_vector" and "reward": rewards of plus and minus the bound (`Guarantee.bound`), and where the claim holds for
@@ -151,9 +180,10 @@ def edits(unit: str, plays: list[int], *, bound: float = np.inf, dim: int = 0, a
     claim holds for any, far longer and infinite ones), and rewards. "message": sums of a window of features +-e_1 and
     rewards +-1 that fill the norm a server accepts, and larger ones.
 
-    dim: d of features, for users. adaptive: whether inputs react: every rule of the other plays, and at the private one
-    the same reward whatever was played before, or the opposite one after arm 0; rewards of any size are tried in steps
-    of 2.
+    dim: d of features, for users. arms: K, where a user is shown one of them: some edits say that it is the first or
+    the last, whatever the algorithm plays. adaptive: whether inputs react: every rule of the other plays, and at the
+    private one the same reward whatever was played before, or the opposite one after arm 0; rewards of any size are
+    tried in steps of 2.
 
     >>> [edit.reward for edit in edits("reward", [4], bound=1.0)]
     [0.0, 1.0, -1.0]
@@ -178,7 +208,9 @@ def edits(unit: str, plays: list[int], *, bound: float = np.inf, dim: int = 0, a
             features.append(np.full(max(dim, 1), np.inf))
         usual = [Edit(int(t), r, x, apart=False) for t in plays for x in features for r in rewards]
         right = plane[:: NUM_ANGLES // 4]
-        return usual + [Edit(int(t), r, x, apart=True) for t in plays for x in right for r in rewards[1:3]]
+        some = [Edit(int(t), r, x, apart=True) for t in plays for x in right for r in rewards[1:3]]
+        ends = (0, arms - 1) if arms else ()
+        return usual + some + [edit._replace(apart=False, arm=arm) for edit in some for arm in ends]
     if unit == "message":
         inside = [(a, b) for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)]
         return [Edit(int(t), 0.0, (), np.array(pair)) for t in plays for pair in (*inside, *REFUSED_MESSAGES)]
@@ -186,12 +218,19 @@ def edits(unit: str, plays: list[int], *, bound: float = np.inf, dim: int = 0, a
 
 
 def check_pairs(
-    pairs: Iterable[Any], unit: str, last: int, *, bound: float = float("inf"), dim: int = 0, adaptive: bool = False
+    pairs: Iterable[Any],
+    unit: str,
+    last: int,
+    *,
+    bound: float = np.inf,
+    dim: int = 0,
+    adaptive: bool = False,
+    arms: int = 0,
 ) -> list[tuple[Edit, Edit]]:
     """A user's own pairs, with arrays for sequences.
 
-    last: the last play that a transcript shows; bound, dim and adaptive as in `edits`. Raises ValueError unless they
-    are neighbours of `unit` that the claim is about.
+    last: the last play that a transcript shows; bound, dim, adaptive and arms as in `edits`. Raises ValueError unless
+    they are neighbours of `unit` that the claim is about.
     """
     shapes = {"feature": (dim,) if unit == "user" else (0,), "message": (2,) if unit == "message" else (0,)}
 
@@ -213,8 +252,11 @@ def check_pairs(
                 raise ValueError(f"pairs: {name} = {getattr(edit, name)!r} must be {wanted} for unit {unit!r}")
         if edit.apart != () and unit != "user":
             raise ValueError(f"pairs: apart = {edit.apart!r} is for unit 'user', not {unit!r}: leave it out")
+        if not isinstance(edit.arm, tuple) and not arms:
+            raise ValueError(f"pairs: arm = {edit.arm!r} is for users to whom an arm is shown: leave it out")
+        arm = () if isinstance(edit.arm, tuple) else integer("pairs: arm", edit.arm, 0, arms - 1)
         apart = bool(edit.apart) if unit == "user" else ()
-        return edit._replace(apart=apart, **{name: x if x.size else () for name, x in arrays.items()})
+        return edit._replace(apart=apart, arm=arm, **{name: x if x.size else () for name, x in arrays.items()})
 
     given = [tuple(pair) if isinstance(pair, tuple | list) else (pair,) for pair in pairs]
     for pair in given:

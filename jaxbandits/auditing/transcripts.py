@@ -88,6 +88,7 @@ class AuditSetting(NamedTuple):
     sent: bool  # whether the view is about messages rather than about what the server releases
     arms: bool  # whether the arms that were played are seen, but for that of the private play
     apart: bool = False  # whether what each window shows is given apart, not in a row
+    chosen: int = 0  # of so many arms an edit may say which the private play plays; 0: the algorithm always does
 
     @property
     def closes(self) -> bool:
@@ -197,7 +198,8 @@ def _flat(spans: list[Shown]) -> tuple[Any, ...]:
 def _many(setting: AuditSetting, params, environment, edits, seeds):
     def run(edit, seed):
         reacting = edit if setting.parts.reward_attack else ()
-        case = Case(environment._replace(edit=edit), reacting, edit, Clients(params, seed) if setting.sent else params)
+        own = neighbours.ShownArm(params, edit.play, edit.arm) if setting.chosen else params
+        case = Case(environment._replace(edit=edit), reacting, edit, Clients(own, seed) if setting.sent else own)
         spans = _one(setting, case, jnp.uint32(0) if setting.sent else seed)
         return spans if setting.apart else _flat(spans)
 
@@ -231,7 +233,7 @@ class Runs(NamedTuple):
 
     def on(self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: SeedArray, columns: Any = None) -> Seen:
         """Runs, each on `edits[which]`. columns: [F] of the numbers to return, all by default."""
-        inputs, calls = _stack(edits), []
+        inputs, calls = _stack(edits, self.setting.chosen), []
         for first in range(0, len(seeds), self.size):
             rows = np.arange(first, first + self.size) % len(seeds)  # the last call is filled up
             some = jax.tree.map(lambda x, rows=rows: x[which[rows]], inputs)
@@ -246,7 +248,7 @@ class Runs(NamedTuple):
 
     def windows_on(self, edits: list[Edit], which: Int[np.ndarray, " L"], seeds: SeedArray) -> Shown:
         """What each window of runs shows, each on `edits[which]`, in one call."""
-        inputs = jax.tree.map(lambda x: x[which], _stack(edits))
+        inputs = jax.tree.map(lambda x: x[which], _stack(edits, self.setting.chosen))
         with programs_on_disk():
             spans = _many(self.setting._replace(apart=True), self.params, self.environment, inputs, seeds)
 
@@ -263,12 +265,14 @@ class Runs(NamedTuple):
         return [self.on([edit], np.zeros(number, int), seeds.take(number), columns)[0] for edit in pair]
 
 
-def _stack(edits: list[Edit]) -> Edit:
-    plain = (edit._replace(rule=(), apart=()) for edit in edits)
+def _stack(edits: list[Edit], chosen: int) -> Edit:
+    plain = (edit._replace(rule=(), apart=(), arm=()) for edit in edits)
     stacked_edits = jax.tree.map(lambda *x: np.array(x, np.float32), *plain)
     apart = () if edits[0].apart == () else np.array([edit.apart for edit in edits], bool)
     rules = () if edits[0].rule == () else np.array([REACTION_RULES.index(edit.rule) for edit in edits], np.int32)
-    return stacked_edits._replace(play=np.array([edit.play for edit in edits], np.int32), rule=rules, apart=apart)
+    plays = np.array([edit.play for edit in edits], np.int32)
+    arms = np.array([-1 if edit.arm == () else edit.arm for edit in edits], np.int32) if chosen else ()
+    return stacked_edits._replace(play=plays, rule=rules, apart=apart, arm=arms)
 
 
 def default_environment(algorithm: Algorithm) -> Environment:
@@ -276,10 +280,16 @@ def default_environment(algorithm: Algorithm) -> Environment:
     from jaxbandits import catalogue  # it loads every algorithm
 
     config = {key: value for key, value in algorithm.config.items() if value is not None}
-    kind = algorithm.plays_on or plays_on_by_names(config)
+    kind = what_it_reads(algorithm)
     if kind == "fixed set":
         kind, config = "arms", {"num_arms": len(config["actions"])}
     return catalogue.natural(kind, config)()
+
+
+def what_it_reads(algorithm: Algorithm) -> str:
+    """What an algorithm plays on."""
+    config = {key: value for key, value in algorithm.config.items() if value is not None}
+    return algorithm.plays_on or plays_on_by_names(config)
 
 
 class Transcripts(NamedTuple):
@@ -344,13 +354,17 @@ def setting_of(algorithm: Algorithm, environment: Environment, whole: bool, adap
     attack = neighbours.MESSAGE if guarantee.unit == "message" else None
     reward_attack = neighbours.reacting(min(1.0, guarantee.bound)) if adaptive else None
     sent = guarantee.model in ("local", "shuffle") and guarantee.view is not view_released
-    program = clients_alone(algorithm.program) if sent else algorithm.program
+    program = algorithm.program
+    shown = guarantee.unit == "user" and what_it_reads(algorithm) in ("row", "decision set")
+    if chosen := environment.facts.get("num_arms", 0) if shown else 0:
+        program = neighbours.with_arm(program)
+    program = clients_alone(program) if sent else program
     world = neighbours.world_of(environment.world, guarantee.unit == "user")
     parts = Parts(program, world, reward_attack, attack, jnp.float32)
     horizon, num_arms = int(algorithm.config["horizon"]), environment.facts.get("num_arms", 0)
     setting = AuditSetting(
         parts, algorithm.schedule, guarantee.view, windows=0, horizon=horizon, num_arms=num_arms, sent=sent,
-        arms=adaptive or guarantee.model != "local",
+        arms=adaptive or guarantee.model != "local", chosen=chosen,
     )  # fmt: skip
     windows = [windows_offered(span) for span in algorithm.schedule]
     if whole and sum(windows) > MAX_WINDOWS:

@@ -68,7 +68,7 @@ def make_arms(
     """
     if len(means) < 2:
         raise ValueError(f"means = {means.tolist()!r} must name at least two arms")
-    facts = {"num_arms": len(means), "means": means, "moment": moment, "reward_range": reward_range}
+    facts = {"num_arms": len(means), "means": means, "moment": moment, "reward_range": reward_range, "shows": "nothing"}
     return Environment(arms_world(len(means), sample, law), ArmsParams(means, scale), facts, None, {})
 
 

@@ -210,7 +210,7 @@ def contextual_linear(
     numbers = laws.numbers_of(reward, arguments)
     norm = math.sqrt(2) if features == "reference" else 1.0
     facts: dict[str, Any] = {"num_arms": num_arms, "dim": dim, "feature_norm": norm, "contexts": contexts}
-    facts["reward_range"] = (0.0, 1.0)
+    facts |= {"reward_range": (0.0, 1.0), "shows": "decision set"}
     if reward != "bernoulli":
         facts["reward_range"] = laws.reward_range(reward, 0.0, 1.0, arguments)
         facts["noise_moment"] = partial(laws.noise_moment, reward, arguments)

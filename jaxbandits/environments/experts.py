@@ -158,7 +158,7 @@ def rotating_experts(
             horizons.append(len(checked))
     num_experts = integer("num_experts", num_experts, 2)
     params = Params(losses.params, spread, np.int32(rotation), checked)
-    known = {"num_arms": num_arms, "num_experts": num_experts}
+    known = {"num_arms": num_arms, "num_experts": num_experts, "shows": "advice"}
     if "reward_range" in facts:
         known["reward_range"] = facts["reward_range"]
     if horizons:

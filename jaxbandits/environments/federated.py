@@ -148,5 +148,5 @@ def federated_linear(
     params = Params(np.full(dim, norm / math.sqrt(dim)), noise_scale)
     reach = math.inf if reward == "gaussian" and noise_scale > 0 else norm + noise_scale
     facts: dict[str, Any] = {"num_agents": num_agents, "num_arms": num_arms, "dim": dim, "theta_norm": norm}
-    facts["reward_range"] = (-reach, reach)
+    facts |= {"reward_range": (-reach, reach), "shows": "agents"}
     return Environment(federated_world(num_agents, num_arms, dim, reward), params, facts, None, {}, version=3)

@@ -75,7 +75,7 @@ def losses_world(num_arms: int, losses: Losses) -> World:
 
 def loss_environment(num_arms: int, losses: Losses, params: Any, **facts: object) -> Environment:
     """An environment of a loss sequence in [0, 1]."""
-    facts = {"num_arms": num_arms, "losses": losses, "reward_range": (0.0, 1.0), **facts}
+    facts = {"num_arms": num_arms, "losses": losses, "reward_range": (0.0, 1.0), "shows": "nothing", **facts}
     return Environment(losses_world(num_arms, losses), params, facts, None, {})
 
 

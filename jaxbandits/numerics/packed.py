@@ -232,6 +232,16 @@ def symmetric_product(matrix: Any, x: Vector) -> Any:
     return materialize(product(x.reshape(-1, x.shape[-1]), matrix)).reshape(x.shape)
 
 
+def block_products(matrices: Float[Array, "k d d"], x: Float[Array, "... d"]) -> Float[Array, "k d"]:
+    """P_k x_k of symmetric matrices, row after row; x: [k, d], or [1, d] for all."""
+
+    def add_row(j, total):
+        rows, entries = (lax.dynamic_slice_in_dim(each, j, 1, axis=1) for each in (matrices, x))
+        return total + rows[:, 0] * entries
+
+    return lax.fori_loop(0, x.shape[-1], add_row, jnp.zeros(matrices.shape[:2], x.dtype))
+
+
 def multiply_transposed(matrix: Entries, x: Vector) -> tuple[Any, ...]:
     """P' x, with the entries of a general matrix P apart, by rows."""
     d = len(x)

@@ -75,7 +75,7 @@ def cell_words(laid_out: Plan, cell: Cell) -> str:
 
 
 # The arguments that are filled in from an environment's facts.
-FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts")
+FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts", "models")
 # What only some environments have, and which do.
 NEEDED = {
     "num_agents": "federated_linear has agents",

@@ -4,7 +4,7 @@
 * `byzantine_*`: Jadbabaie, Li, Qian and Tian, Byzantine-robust federated linear bandits.
 * `robust_linear_*`: Robust and private stochastic linear bandits (ICML 2023).
 * `cw_bound`: linear bandits under a budget of corruption.
-* `exact_tuning`: private linear bandits that spend what they are given.
+* `exact_tuning`, `per_arm_tuning`: private linear bandits that spend what they are given.
 * `instrument_*`: `ldp_instrument_ucb`, ours.
 * `online_ucb_*`, `printed_noise_*`: Improved rate for locally differentially private linear bandits.
 * `private_kl_*`, `private_bandit_*`, `private_minimax_*`, `dp_index_bound`, `adac_ucb_bound`: private bandits of today.
@@ -36,6 +36,7 @@ _NAMES = {
         byzantine_radius byzantine_ridge byzantine_ucb_bound byzantine_ucb_dp_bound byzantine_ucb_dp_mom_bound
         byzantine_window""",
     "linear": "cw_bound robust_linear_action_bound robust_linear_reward_bound",
+    "per_arm": "per_arm_tuning",
     "private_frontier": """
         adac_ucb_bound dp_index_bound local_mean_rate local_robust_rate private_bandit_lower_bound private_kl_divergence
         private_kl_lower_bound private_minimax_lower_bound skellam_epsilon skellam_rdp""",

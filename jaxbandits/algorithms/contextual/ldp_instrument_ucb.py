@@ -11,7 +11,8 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.algorithms.contextual.arguments import CLIPPED, Delta, UsedFeatureNorm, check_size
-from jaxbandits.algorithms.contextual.linucb import TIE, features_of_first_set
+from jaxbandits.algorithms.contextual.linucb import features_of_first_set
+from jaxbandits.algorithms.contextual.selection import TIE
 from jaxbandits.algorithms.contextual.statistics import clip_pair, normals_in_layout
 from jaxbandits.declared import Dim, Doc, Epsilon, Example, Horizon, NonNegative, NumArms, Positive
 from jaxbandits.estimators.instrument import unit_vector

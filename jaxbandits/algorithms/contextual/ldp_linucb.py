@@ -5,8 +5,8 @@ Zheng, Cai, Huang, Li and Wang 2020. Draws: `alg/encode/noise`, d (d + 1) / 2 + 
 
 from typing import Annotated, Unpack
 
-from jaxbandits.algorithms.contextual.arguments import Budget, local_part, setting, ucb_algorithm
-from jaxbandits.declared import Dim, Doc, Example, Horizon, NumArms
+from jaxbandits.algorithms.contextual.arguments import ArmRidge, Budget, local_part, setting, ucb_algorithm
+from jaxbandits.declared import Dim, Doc, Example, Horizon, Models, NumArms
 from jaxbandits.protocol import Algorithm
 from jaxbandits.validation import factory
 
@@ -18,7 +18,13 @@ from jaxbandits.validation import factory
         docs/formulas/ldp_contextual.md#reference-presets and, ours, docs/formulas/ldp_contextual.md#exact-presets""",
 )
 def ldp_linucb(
-    *, num_arms: NumArms, dim: Dim, horizon: Horizon, **given: Unpack[Budget]
+    *,
+    num_arms: NumArms,
+    dim: Dim,
+    horizon: Horizon,
+    models: Models = "shared",
+    ridge: ArmRidge | None = None,
+    **given: Unpack[Budget],
 ) -> Annotated[Algorithm, Doc("Its guarantee is local, one message a user.")]:
     """LinUCB under local privacy: every user adds Gaussian noise to x x' and x y before sending them.
 
@@ -42,6 +48,11 @@ def ldp_linucb(
             s sqrt(d log T) + (sqrt(3 Upsilon_t) + s sqrt(d t / Upsilon_t)) d log T. It plays nearly uniformly for T of
             1e4.
 
+            "disjoint", the default with `models="per_arm"` and the only one there: the noise of "exact", s = sqrt(4.5)
+            L^2 / m, in the block of every arm, whichever is played. With s_1 = s / L^2 and h = sqrt(2 d) + sqrt(2
+            log(2 K T)) the ridge is rho_t = ridge + s h sqrt(t) and the width w_t = 1 + sqrt(s_1 / h) t^(1/4). No bound
+            on regret is claimed.
+
     Note:
         The client counts a non-finite reward as 0 and clips the others to [0, 1]; it scales features longer than
         `feature_norm` down to it. The noisy matrix V + rho I need not be definite: a negative x' P x counts as 0. Ties
@@ -49,6 +60,9 @@ def ldp_linucb(
 
         `guarantee.spend` is what a user's pair (x, y) truly spends at delta; at L = 1 its squared L2 sensitivity is
         4.5. The scales of the published presets do not give epsilon. Departures: docs/deviations.md.
+
+        With `models="per_arm"` a message has d (d + 1) / 2 + d numbers of every arm, so that it does not tell which arm
+        was played: take 6 to 16 features. What rows were standardised and turned by is public, and not covered.
 
         Local privacy is dear: `examples/gallery/2_privacy/plot_contexts.py` compares it with a shuffler and a trusted
         server.
@@ -62,5 +76,5 @@ def ldp_linucb(
     0.1794 84.1052
     0.899 5.0246
     """
-    s = setting(num_arms, dim, horizon, **given)
+    s = setting(num_arms, dim, horizon, models=models, ridge=ridge, **given)
     return ucb_algorithm(local_part(s), s, given["radius_scale"], default=0.2)

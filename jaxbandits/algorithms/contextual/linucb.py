@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from math import inf
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -9,16 +10,17 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits import declared
+from jaxbandits.algorithms.contextual.arguments import ArmRidge, LinearSetting, check_models, none_part, ucb_algorithm
+from jaxbandits.algorithms.contextual.selection import TIE, features_of_sets
 from jaxbandits.declared import HOST, Dim, Doc, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms, Positive
 from jaxbandits.numerics import argmax, left_out, materialize, materialize_all, pick
 from jaxbandits.numerics.least_squares import weighted_rank_one
-from jaxbandits.numerics.packed import Vector, inner, quadratic_form, split_features, stack_features
+from jaxbandits.numerics.packed import Vector, inner, quadratic_form, stack_features
 from jaxbandits.protocol import Algorithm, Program, Rewards, Span
 from jaxbandits.theory.linear_widths import plain_tuning
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar
 from jaxbandits.validation import factory
 
-TIE = 1e-5  # indices within this share of the largest are tied: unit-norm arms all tie at t = 1, up to rounding
 REFRESH = 64  # plays between two computations anew of the scores of fixed arms
 
 
@@ -46,17 +48,6 @@ class State(NamedTuple):
     last: Any
     # what rounding left out of inverse and theta, in a long run; otherwise ()
     rest: Any
-
-
-def features_of_sets(context: Array, dim: int) -> Vector:
-    """The features of decision sets [P, A, dim], in their layout; ValueError where contexts are something else."""
-    shape: tuple = getattr(context, "shape", ())
-    if len(shape) != 3 or shape[2] != dim:
-        raise ValueError(
-            f"contexts have shape {shape}: linear bandits over users choose from decision sets "
-            f"[plays, arms, dim = {dim}], as environments.contextual_linear shows them"
-        )
-    return split_features(context)
 
 
 def features_of_first_set(context: Array, dim: int) -> Vector:
@@ -171,22 +162,30 @@ def linucb(
     num_arms: NumArms,
     dim: Dim,
     horizon: Horizon,
-    preset: Annotated[Literal["reference", "theory"] | None, HOST] = None,
+    preset: Annotated[Literal["reference", "theory", "disjoint"] | None, HOST] = None,
     radius_scale: Annotated[NonNegative, Doc("Multiplies the width w. The default: 1.")] | None = None,
     feature_norm: FeatureNorm = 1.0,
     contexts: Contexts = "redraw",
+    models: declared.Models = "shared",
+    ridge: ArmRidge | None = None,
 ) -> Algorithm:
     """LinUCB: play the arm of the largest <x, theta> + w_t sqrt(x' P x), with theta and P of a ridge regression.
 
-    P = (sum x x' + ridge I)^-1 and theta = P sum x r, over the features x and rewards r of the plays so far.
+    P = (sum x x' + ridge I)^-1 and theta = P sum x r, over the features x and rewards r of the plays so far; with
+    `models="per_arm"` over those of the arm.
 
     Args:
         preset: Ridge and width. "reference", the default: ridge 1e-4 and w = sqrt(d) + R sqrt(d log(T (1 + T L^2))) at
             every play, as in the published code of Chowdhury and Zhou. "theory": ridge 1 and w_t = 1 + R sqrt(d log((1
             + t L^2) T)). R = 1/2 is the scale of the rewards' noise.
 
+            With `models="per_arm"`: "disjoint", the default, has w = 1, so that radius_scale is the alpha of the
+            literature, of which 0.05 to 2 are worth a search. "theory": w_t = sqrt(ridge) + R sqrt(2 log(K T) + d log(1
+            + t L^2 / (d ridge))).
+
     Returns:
-        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`.
+        For environments whose contexts are decision sets [K, d], such as `environments.contextual_linear`, or with
+            `models="per_arm"` rows [d], such as `environments.classification`.
 
     Note:
         Ties go to the lowest arm within 1e-5 of the largest index, relatively: at t = 1 arms of norm 1 differ by
@@ -197,6 +196,11 @@ def linucb(
     >>> algorithm.params.ridge
     0.0001
     """
+    check_models(models, preset, ridge, private=False)
+    if models == "per_arm":
+        ridge, preset = 1.0 if ridge is None else ridge, preset or "disjoint"
+        s = LinearSetting(num_arms, dim, horizon, inf, 0.5, preset, float(feature_norm), 1.0, ridge)
+        return ucb_algorithm(none_part(s), s, radius_scale, default=1.0)
     tuning = plain_tuning(preset or "reference", horizon, dim, float(feature_norm))
     width = tuning.width
     params = Params(

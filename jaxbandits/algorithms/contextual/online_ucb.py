@@ -15,7 +15,8 @@ import jax.numpy as jnp
 
 from jaxbandits import declared
 from jaxbandits.algorithms.contextual.arguments import CLIPPED, Delta
-from jaxbandits.algorithms.contextual.linucb import TIE, features_of_first_set, scores_and_squares
+from jaxbandits.algorithms.contextual.linucb import features_of_first_set, scores_and_squares
+from jaxbandits.algorithms.contextual.selection import TIE
 from jaxbandits.algorithms.contextual.statistics import clip_pair
 from jaxbandits.declared import HOST, Dim, Epsilon, Example, FeatureNorm, Horizon, NonNegative, NumArms, Positive
 from jaxbandits.learners.from_optax import from_optax

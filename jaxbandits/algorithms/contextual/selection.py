@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.linucb import TIE, features_of_sets
 from jaxbandits.algorithms.contextual.statistics import Estimate, Regression, Statistics, normals_in_layout
 from jaxbandits.numerics import argmax, materialize
 from jaxbandits.numerics.eliminations import cholesky
@@ -23,7 +22,20 @@ from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float, Int, Numeric
 
 Plays = Int[Array, " P"]  # the numbers of a window's plays, or the arms that they play
+Scores = Float[Array, "P A"]
 Fit = Estimate | Regression
+TIE = 1e-5  # indices within this share of the largest are tied: unit-norm arms all tie at t = 1, up to rounding
+
+
+def features_of_sets(context: Array, dim: int) -> Vector:
+    """The features of decision sets [P, A, dim], in their layout; ValueError where contexts are something else."""
+    shape: tuple = getattr(context, "shape", ())
+    if len(shape) != 3 or shape[2] != dim:
+        raise ValueError(
+            f"contexts have shape {shape}: linear bandits over users choose from decision sets "
+            f"[plays, arms, dim = {dim}], as environments.contextual_linear shows them"
+        )
+    return split_features(context)
 
 
 class Params(NamedTuple):
@@ -53,7 +65,11 @@ def ucb_width(params: UcbParams, time: Float[Array, "..."]) -> Float[Array, "...
 
 def ucb(params: UcbParams, draws: Draws, t: Plays, estimate: Fit, features: Vector) -> Plays:
     """argmax <x, theta> + w_t sqrt(max(x' P x, 0)): an indefinite P counts as no width. Ties go to the lowest arm."""
-    score, square = estimate.score_arms(features)
+    return most_optimistic_arms(params, draws, t, *estimate.score_arms(features))
+
+
+def most_optimistic_arms(params: UcbParams, draws: Draws, t: Plays, score: Scores, square: Scores) -> Plays:
+    """`ucb` of known <x, theta> and x' P x."""
     wide = ucb_width(params, t.astype(draws.dtype))[:, None]
     return argmax(score + wide * jnp.sqrt(jnp.maximum(square, 0)), TIE)
 
@@ -81,7 +97,11 @@ class GreedyParams(NamedTuple):
 
 def greedy(params: GreedyParams, draws: Draws, t: Plays, estimate: Fit, features: Vector) -> Plays:
     """argmax <x, theta>, but an arm at random with probability min(1, rate / t): draws act/explore and act/arm."""
-    score = inner(features, estimate.to_estimate().theta)
+    return best_or_random_arms(params, draws, t, inner(features, estimate.to_estimate().theta))
+
+
+def best_or_random_arms(params: GreedyParams, draws: Draws, t: Plays, score: Scores, square: object = None) -> Plays:
+    """`greedy` of known <x, theta>."""
     best, num_arms = argmax(score, TIE), score.shape[-1]
     arm = jnp.minimum((draws.child("arm").uniform(t) * num_arms).astype(jnp.int32), num_arms - 1)
     explores = draws.child("explore").uniform(t) * t.astype(draws.dtype) < params.rate

@@ -171,11 +171,15 @@ def shuffle_part(protocol: str | None, window: int, s: arguments.LinearSetting) 
 
 def choose_part(
     num_arms: int, dim: int, horizon: int, *, statistics: str, preset: str | None, protocol: str | None, window: Any,
-    tree: str | None, **given: Any,
+    tree: str | None, models: str, **given: Any,
 ) -> tuple[arguments.Part, arguments.LinearSetting, int]:  # fmt: skip
     """What `Learnt` chooses: statistics with noise and ridge, the setting, and the plays of a window."""
     known = ("exact", "reference", "theory")[statistics == "none" :]
-    preset = choice("preset", known[0] if preset is None else preset, known)
+    if models == "shared":
+        preset = choice("preset", known[0] if preset is None else preset, known)
+    elif statistics == "shuffle":
+        raise ValueError("statistics = 'shuffle' with models = 'per_arm': give 'ldp' or 'jdp', or models='shared'")
+    given |= {"models": models, "private": statistics != "none"}
     s = arguments.setting(num_arms, dim, horizon, preset=preset, **given)
     if statistics == "none":
         if s.epsilon < float("inf"):

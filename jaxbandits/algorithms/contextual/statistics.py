@@ -6,6 +6,10 @@ The noise of a pair is one draw [n] of standard normals from the child "noise", 
 It is drawn at the play's t under local privacy, at the t of the node's last play in the tree, and at the node's
 number 0, 1, ... in the nested sums.
 
+With `blocks` K > 0 each of K arms has a pair of its own, with an axis [K] in front, and windows are of one play: a
+feature is (x, the arm). Messages and releases have noise in every block, from one draw [K n], block after block: they
+tell nothing of the arm.
+
 Axes: [P] plays of a window, [d] features, [n] = d (d + 1) / 2 + d entries of the pair (V, u): V's upper
 triangle by rows, then u. Matrices and vectors are in the layout of `numerics.packed` for their d: entries apart,
 or arrays whose last axes are the features.
@@ -138,15 +142,31 @@ def noisy(params: PrivateParams, scale: Any, noise: packed.Vector, sums: Sums, d
     return Sums(gram, tuple(u + entry * drawn[j] for j, u in enumerate(sums.vector)))
 
 
-def zeros(dim: int, draws: Draws) -> Sums:
+def zeros(dim: int, draws: Draws, blocks: int = 0) -> Sums:
     """Sums of nothing, at the start of a run with these draws."""
     both = packed.identity_times(dim, jnp.zeros((), draws.dtype)), packed.zero_vector(dim, draws.dtype)
-    return Sums(*both, left_out(both, draws.long))
+    if blocks:
+        both = jax.tree.map(lambda x: jnp.zeros((blocks, *x.shape), x.dtype), both)
+    gram, vector = both
+    return Sums(gram, vector, left_out(both, draws.long))
 
 
 def pair_products(feature: packed.Vector, reward: Array) -> Sums:
     """(x x', x y)."""
     return Sums(packed.outer(feature), packed.map_features(lambda x: x * reward, feature))
+
+
+def split_user(feature: Any, blocks: int) -> tuple[packed.Vector, Array | None]:
+    """The features of a user, and her arm where there are blocks."""
+    return (packed.split_features(feature[0]), feature[1]) if blocks else (feature, None)
+
+
+def in_block(pair: Sums, arm: Array | None, blocks: int) -> Sums:
+    """A user's pair; where there are blocks in that of her arm, beside zeros in the others."""
+    if arm is None:
+        return pair
+    own = jnp.arange(blocks, dtype=jnp.int32) == arm
+    return jax.tree.map(lambda x: jnp.where(own.reshape(1, -1, *(1,) * (x.ndim - 1)), x[:, None], 0), pair)
 
 
 def add(sums: Sums, message: Sums, used: int | Array) -> Sums:
@@ -191,16 +211,19 @@ def none(dim: int) -> Statistics:
 
 
 @cache
-def local(dim: int) -> Statistics:
+def local(dim: int, blocks: int = 0) -> Statistics:
     """Local privacy: every user adds noise to (x x', x y); state `Sums`, params `PrivateParams`."""
+    entries = packed.number_of_entries(dim)
 
     def init(params, draws):
-        return zeros(dim, draws)
+        return zeros(dim, draws, blocks)
 
     def encode(params, scale, draws, t, feature, reward, play):
-        feature, reward = clip_pair(feature, reward, params.feature_norm)
-        noise = normals_in_layout(draws.child("noise"), t, packed.number_of_entries(dim), dim)
-        return noisy(params, scale, noise, pair_products(feature, reward), dim)
+        x, arm = split_user(feature, blocks)
+        x, reward = clip_pair(x, reward, params.feature_norm)
+        drawn = draws.child("noise")
+        noise = drawn.normal(t, (blocks, entries)) if blocks else normals_in_layout(drawn, t, entries, dim)
+        return noisy(params, scale, noise, in_block(pair_products(x, reward), arm, blocks), dim)
 
     def update(params, scale, state, draws, t, message, used):
         return add(state, message, used), ()
@@ -211,18 +234,18 @@ def local(dim: int) -> Statistics:
     return Statistics(init, encode, update, estimate)
 
 
-def _shape_of_source(dim: int) -> tuple[int, ...]:
+def _shape_of_source(dim: int, blocks: int) -> tuple[int, ...]:
     """Of one entry's noise, or that of all entries in one array."""
-    return () if dim <= packed.MAX_UNROLLED_DIM else (packed.number_of_entries(dim),)
+    return () if dim <= packed.MAX_UNROLLED_DIM and not blocks else ((blocks or 1) * packed.number_of_entries(dim),)
 
 
-def _for_entries(dim: int, begin: Callable[..., Any], move: Callable[..., Any], noise: Callable[..., Any]):
+def _for_entries(dim: int, blocks: int, begin: Callable[..., Any], move: Callable[..., Any], noise: Callable[..., Any]):
     """The noise of all entries, apart or all in one array, from that of one source: three functions.
 
     start(draws) -> source; move(params, source, draws, n) -> the source after n reports; noise(params, source, n) ->
-    their noise.
+    their noise. blocks: of so many pairs (V, u), in one array; 0: of one.
     """
-    entries, apart = packed.number_of_entries(dim), not _shape_of_source(dim)
+    entries, apart = (blocks or 1) * packed.number_of_entries(dim), not _shape_of_source(dim, blocks)
 
     def at_entries(function, *args):
         return tuple(map(function, *args)) if apart else function(*args)
@@ -232,27 +255,29 @@ def _for_entries(dim: int, begin: Callable[..., Any], move: Callable[..., Any], 
         return (source,) * entries if apart else source
 
     def move_entries(params, source, draws, n):
-        fresh = normals_in_layout(draws.child("noise"), n, entries, dim)
+        own_draws = draws.child("noise")
+        fresh = own_draws.normals(n, entries) if apart else own_draws.normal(n, (entries,))
         return at_entries(lambda own, z: move(params, own, n, z), source, fresh)
 
     return begin_entries, move_entries, lambda params, source, n: at_entries(lambda own: noise(params, own, n), source)
 
 
-def _tree(nodes: int, dim: int):
+def _tree(nodes: int, dim: int, blocks: int = 0):
     """The binary tree's noise, a tree for each entry."""
-    begin, release, noise = tree(2**nodes - 1, _shape_of_source(dim))
-    return _for_entries(dim, begin, lambda _, sums, n, z: release(sums, n, z)[0], lambda _, sums, n: noise(sums, n))
+    begin, release, noise = tree(2**nodes - 1, _shape_of_source(dim, blocks))
+    move, read = (lambda _, sums, n, z: release(sums, n, z)[0]), (lambda _, sums, n: noise(sums, n))
+    return _for_entries(dim, blocks, begin, move, read)
 
 
-def _counter(functions: tuple[Callable[..., Any], ...], dim: int):
+def _counter(functions: tuple[Callable[..., Any], ...], dim: int, blocks: int = 0):
     """The noise of a form of `mechanisms.counter`, one for each entry; functions: its begin, move and noise."""
     begin, step, noise = functions
-    shape = _shape_of_source(dim)
+    shape = _shape_of_source(dim, blocks)
 
     def move(params, own, n, z):
         return step(params.sums, own, GivenDraw(z), n, shape)
 
-    return _for_entries(dim, partial(begin, shape), move, lambda params, own, n: noise(params.sums, own, n))
+    return _for_entries(dim, blocks, partial(begin, shape), move, lambda params, own, n: noise(params.sums, own, n))
 
 
 def _node_prefixes(nodes: int, dim: int):
@@ -283,22 +308,24 @@ def tree_nodes(form: str, horizon: int) -> int:
 
 
 @cache
-def joint(dim: int, form: str, nodes: Any) -> Statistics:
+def joint(dim: int, form: str, nodes: Any, blocks: int = 0) -> Statistics:
     """Joint privacy: the server adds the noise of a running sum to (V, u).
 
     Windows are of one play, params are `PrivateParams`. form: a key of `TREES`; nodes: `tree_nodes`, or the functions
     of a counter.
     """
-    start, move, noise = TREES[form](nodes, dim)
+    start, move, noise = TREES[form](nodes, dim, blocks) if blocks else TREES[form](nodes, dim)
 
     def init(params, draws):
-        return JointState(zeros(dim, draws), start(draws))
+        return JointState(zeros(dim, draws, blocks), start(draws))
 
     def encode(params, scale, draws, t, feature, reward, play):
-        return pair_products(*clip_pair(feature, reward, params.feature_norm))
+        x, arm = split_user(feature, blocks)
+        return in_block(pair_products(*clip_pair(x, reward, params.feature_norm)), arm, blocks)
 
     def noisy_sums(params, scale, state, n):
-        return noisy(params, scale, noise(params, state.source, n), state.sums, dim)
+        drawn = noise(params, state.source, n)
+        return noisy(params, scale, drawn.reshape(blocks, -1) if blocks else drawn, state.sums, dim)
 
     def update(params, scale, state, draws, t, message, used):
         state = JointState(add(state.sums, message, used), move(params, state.source, draws, t))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import jax.numpy as jnp
 
-from jaxbandits.algorithms.contextual.linucb import TIE
+from jaxbandits.algorithms.contextual.selection import TIE
 from jaxbandits.declared import HOST, LATER, STATIC, Default, Doc, Ge, Horizon, Inside, NonNegative, Positive, Share
 from jaxbandits.numerics import argmax, features, fixed_sum, lanes_last, materialize, played, safe_norm
 from jaxbandits.numerics.packed import quadratic_form

@@ -172,7 +172,7 @@ def shown_linear(*, actions: Matrix, theta: Vector) -> Environment:
     world = world_with_features(tuple(map(tuple, actions.tolist())))
     facts = {
         "num_arms": len(actions), "dim": actions.shape[1], "actions": actions, "means": means, "feature_norm": 1.0,
-        "contexts": "fixed", "reward_range": (0.0, 1.0),
+        "contexts": "fixed", "reward_range": (0.0, 1.0), "shows": "fixed set",
     }  # fmt: skip
     return Environment(world, LinearParams(means, theta, 0.0), facts, None, {})
 
