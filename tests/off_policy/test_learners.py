@@ -3,19 +3,20 @@
 import warnings
 from functools import partial
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
 from numpy_draws import NumpyDraws
 from planting import errors, planted
 from reference import off_policy as literal
-from reference.own_data import F, R, golden_log, read_golden, rows_of
+from reference.own_data import F, R, golden_log, play_in_order, read_golden, rows_of
 from scipy import stats
 
 import jaxbandits as jb
 
 A = jb.algorithms
-LINUCB = partial(A.linucb, models="per_arm", radius_scale=1.0)
+LINUCB = partial(A.linucb, radius_scale=1.0)
 UNIFORM = literal.uniform_log()[1]
 
 
@@ -126,51 +127,37 @@ def table_world(**given):
 
 
 def test_a_policy_is_the_learner_as_it_stands_after_its_last_play():
-    world, horizon = table_world(), 60
-    policy = jb.trained(LINUCB, world, horizon=horizon, seeds=range(3, 6))
-    played = policy.arms(F)
-    assert played.shape == (40, 3) and played.dtype == np.int32
-    for lane, seed in enumerate(policy.seeds):
-        run = jb.simulate(partial(LINUCB, horizon=horizon), world, seed=seed)
-        for found, want in zip(*map(lambda tree: list(_leaves(tree)), (policy.state, run.state)), strict=True):
-            np.testing.assert_array_equal(found[lane], want)
-        # one play more: the arm of the row that comes next
-        longer = jb.simulate(partial(LINUCB, horizon=horizon + 1), world, seed=seed, history=True)
-        shown = _row_of_play(world, seed, horizon + 1)
-        assert played[shown, lane] == longer.history.action[horizon]
-    shares = policy.probabilities(F)
-    np.testing.assert_allclose(shares, [np.bincount(row, minlength=3) / 3 for row in played], rtol=1e-15)
-    np.testing.assert_array_equal(policy.rows.apply(F), world.params.features)
-    assert "linucb after 60 plays in 3 lanes" in repr(policy)
-
-
-def _leaves(tree):
-    import jax
-
-    return map(np.asarray, jax.tree.leaves(tree))
-
-
-def _row_of_play(world, seed, t):
-    from jaxbandits.environments.data import pass_order
-
-    return pass_order(seed, (t - 1) // 40, 40)[(t - 1) % 40]
-
-
-def test_draws_are_those_of_the_next_play():
-    """Thompson sampling: each lane answers with its own dice, the same ones whenever it is asked."""
-    policy = jb.trained(A.thompson, table_world(), horizon=8, seeds=64)
+    """Thompson sampling: states are those of runs, and each lane answers with its own dice of the coming play."""
+    policy = jb.trained(A.thompson, table_world(), horizon=8, seeds=range(3, 67))
     first = policy.arms(F[:2])
+    assert first.shape == (2, 64) and first.dtype == np.int32 and len(set(first[0].tolist())) == 3
     np.testing.assert_array_equal(first, policy.arms(F[:2]))
     np.testing.assert_array_equal(first[0], first[1])
-    assert len(set(first[0].tolist())) == 3
-    for seed in (0, 9):
-        longer = jb.simulate(A.thompson(num_arms=3, horizon=9), table_world(), seed=seed, history=True)
-        assert longer.history.action[8] == first[0, seed]
+    for lane in (0, 9):
+        run, longer = (
+            jb.simulate(
+                A.thompson(num_arms=3, horizon=plays), table_world(), seed=3 + lane, history=True, checkpoints=1
+            )
+            for plays in (8, 9)
+        )
+        for found, want in zip(jax.tree.leaves(policy.state), jax.tree.leaves(run.state), strict=True):
+            np.testing.assert_array_equal(found[lane], want)
+        assert first[0, lane] == longer.history.action[8]
+    np.testing.assert_allclose(policy.probabilities(F[:1])[0], np.bincount(first[0], minlength=3) / 64, rtol=1e-15)
+    assert "thompson after 8 plays in 64 lanes" in repr(policy)
+
+
+def test_a_policy_makes_rows_as_its_environment_does():
+    world = table_world(shuffle=False)
+    policy = jb.trained(LINUCB, world, horizon=60, seeds=2)
+    played, (want, _) = policy.arms(F), play_in_order(rows_of(F), R, 61)
+    assert (played[20] == want[60]).all() and len(np.unique(played)) > 1  # play 61 shows row 20 again
+    np.testing.assert_array_equal(policy.rows.apply(F), world.params.features)
 
 
 def test_an_episodic_learner_answers_with_its_next_window():
     world = jb.environments.contextual_table(features=F, rewards=np.tile([0.0, 1.0, 0.1], (40, 1)))
-    policy = jb.trained(partial(A.dp_se, epsilon=float("inf")), world, horizon=400, seeds=4)
+    policy = jb.trained(partial(A.dp_se, epsilon=float("inf")), world, horizon=8000, seeds=4)
     assert (policy.arms(F[:3]) == 1).all()
 
 
