@@ -11,6 +11,7 @@ from scipy.special import ndtri, stdtrit
 
 from jaxbandits.environments.rows import Floats
 from jaxbandits.mechanisms.pure import response_bound
+from jaxbandits.typing import Scalar
 
 WITH_MODEL = ("dr", "dm")
 Whole = np.ndarray[Any, np.dtype[np.int64]]
@@ -78,7 +79,7 @@ def spread_of(estimator: str, low: float, high: float, weight: float) -> float:
     return (high - low) * (1 + 2 * weight if estimator == "dr" else 1)
 
 
-def bits_of(values: Floats, uniform: Floats, size: float, epsilon: float) -> Floats:
+def bits_of(values: Floats, uniform: Floats, size: float, epsilon: Scalar) -> Floats:
     """One private bit for each of the values in [0, size], whose mean it is; others are cut to the nearer end.
 
     uniform: [n], which decides the rounding and the flip.
@@ -86,4 +87,4 @@ def bits_of(values: Floats, uniform: Floats, size: float, epsilon: float) -> Flo
     c = response_bound(epsilon)
     share = np.clip(values / size, 0, 1)
     bit = uniform < 0.5 + (share - 0.5) / c
-    return size * (0.5 + c * (bit - 0.5))
+    return np.asarray(size * (0.5 + c * (bit - 0.5)), np.float64)

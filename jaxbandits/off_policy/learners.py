@@ -199,7 +199,9 @@ def replay(learner: Any, log: Log, *, seeds: range, blocks: int, shuffle: bool) 
     facts = facts_of_rows(transform, rows, len(log.arm_names), "row") | {"reward_range": paid}
     facts.pop("num_rows")  # nobody plays a row twice
     # what a log offers a learner: the facts of an environment, and no functions
-    environment = Environment(World(*[nothing] * 5, num_arms=len(log.arm_names)), (), facts)
+    environment = Environment(
+        World(nothing, nothing, nothing, nothing, nothing, num_arms=len(log.arm_names)), (), facts
+    )
     algorithm = plan.build_algorithm(recipe, environment, horizon, recipe.name)
     if algorithm.schedule != (Span(1, horizon),):
         raise ValueError(
@@ -215,7 +217,7 @@ def replay(learner: Any, log: Log, *, seeds: range, blocks: int, shuffle: bool) 
     table = rows.astype(DTYPE), log.arm.astype(np.int32), log.reward.astype(DTYPE)
     chance = np.broadcast_to(propensity.min() / propensity, n).astype(DTYPE)
     with programs_on_disk():
-        hits = np.asarray(_accepted(
+        hits = np.asarray(_accept_events(
             algorithm.program, horizon > SHORT, _cast(algorithm), _numbers(seeds), order.astype(np.int32),
             (*table, chance), np.int32(last),
         ))  # fmt: skip
@@ -223,7 +225,9 @@ def replay(learner: Any, log: Log, *, seeds: range, blocks: int, shuffle: bool) 
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _accepted(program: Program, long: bool, params: Any, seeds: Array, order: Array, table: Any, last: Array) -> Array:
+def _accept_events(
+    program: Program, long: bool, params: Any, seeds: Array, order: Array, table: Any, last: Array
+) -> Array:
     """Whether each event [S, B, n / B] is accepted."""
 
     def play_stretch(seed, events):

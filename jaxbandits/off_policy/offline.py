@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from annotated_doc import Doc
 
@@ -24,7 +25,7 @@ from jaxbandits.off_policy.estimators import Summands, half_width, standard_erro
 from jaxbandits.off_policy.learners import TRANSFORM, Policy, replay
 from jaxbandits.random import Draws
 from jaxbandits.recipe import unwrap
-from jaxbandits.typing import Matrix, Vector
+from jaxbandits.typing import Matrix, Scalar, Vector
 from jaxbandits.validation import array, declare
 
 if TYPE_CHECKING:
@@ -84,11 +85,11 @@ class Settings(NamedTuple):
     log: Log
     estimator: str
     clip: float  # infinite: weights are not cut
-    floor: float | None
+    floor: Scalar | None
     normal: bool
     confidence: float
     reward_range: tuple[float, float] | None  # None: not known
-    epsilon: float | None
+    epsilon: Scalar | None
     seeds: range
     blocks: int
     shuffle: bool
@@ -178,7 +179,7 @@ def offline(
     >>> frame = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0] * 25, "ad": ["a", "b"] * 50, "click": [0, 1, 1, 1] * 25})
     >>> log = jb.read_logged(frame, arm="ad", reward="click", propensity="uniform")
     >>> jb.offline("a", log, estimator="ips")
-    0.5 a row by ips, interval 0.3296 to 0.6704
+    0.5 a row by ips, interval 0.3294 to 0.6706
       standard error 0.087, of 100 rows, worth 50
       weights: mean 1, largest 2
       the logged policy earned 0.75 a row
@@ -186,13 +187,13 @@ def offline(
     check_log(log)
     log = log._replace(reward=np.asarray(log.reward, np.float64), arm=np.asarray(log.arm, np.int64))
     settings = Settings(
-        log=log, estimator=estimator, clip=math.inf if clip is None else clip, floor=floor,
+        log=log, estimator=estimator, clip=math.inf if clip is None else float(clip), floor=floor,
         normal=interval == "normal", confidence=float(confidence), reward_range=_range(reward_range, log),
         epsilon=epsilon, seeds=range(seed, seed + seeds), blocks=blocks, shuffle=order == "shuffle",
     )  # fmt: skip
     _check(settings, modelled=rewards is None)
     if estimator in estimators.WITH_MODEL:
-        settings = settings._replace(model=_expected_rewards(settings, model, ridge, folds, rewards))
+        settings = settings._replace(model=_predict_rewards(settings, model, ridge, folds, rewards))
     several = _label_policies(policy, log)
     if several is None:
         return _judge(policy, settings, "policy")
@@ -218,7 +219,7 @@ def _judge(policy: Any, settings: Settings, label: str, position: int = 0) -> Of
         probabilities = probabilities_of(policy, log, label)
         propensity = np.nan if log.propensity is None else log.propensity
         weights = np.take_along_axis(probabilities, log.arm[:, None], 1)[:, 0] / propensity
-        widest = float(probabilities.max()) / settings.floor if settings.floor else math.inf
+        widest = float(probabilities.max() / settings.floor) if settings.floor else math.inf
     if settings.epsilon is not None:
         return _judge_bits(weights, settings, settings.epsilon, position)
     _check_weights(probabilities, weights, estimator, log, label)
@@ -248,10 +249,10 @@ def _estimate(found: Summands, settings: Settings, spread: float, **told: Any) -
     return Offline(value, (value - half, value + half), error, len(found.own), settings.estimator, **told)
 
 
-def _judge_bits(weights: Floats, settings: Settings, epsilon: float, position: int) -> Offline:
+def _judge_bits(weights: Floats, settings: Settings, epsilon: Scalar, position: int) -> Offline:
     """ips from one private bit of each row, and nothing else of the log."""
-    high, rows = settings.range[1], np.arange(1, len(weights) + 1)
-    words = Draws(np.uint32(settings.seeds.start), "offline/bit").at(rows, np.uint32(position))
+    high, rows = settings.range[1], jnp.arange(1, len(weights) + 1)
+    words = Draws(np.uint32(settings.seeds.start), "offline/bit").at(rows, np.array(position))
     uniform = (np.asarray(words, np.float64) + 0.5) * 2.0**-RESPONSE_BITS
     cut = np.minimum(weights, settings.clip) * settings.log.reward
     bits = estimators.bits_of(cut, uniform, settings.clip * high, epsilon)
@@ -259,7 +260,7 @@ def _judge_bits(weights: Floats, settings: Settings, epsilon: float, position: i
     return _estimate(Summands(bits, bits), settings, spread, bias_bound=math.nan, ledger=_ledger(epsilon, 1))
 
 
-def _ledger(epsilon: float, policies: int) -> "Ledger":
+def _ledger(epsilon: Scalar, policies: int) -> "Ledger":
     """What a logged user spends who sends a bit for each policy."""
     from jaxbandits.privacy import Ledger
 
@@ -333,7 +334,7 @@ def _label_policies(policy: Any, log: Log) -> dict[str, Any] | None:
             return None
         if len(policy) == len(log.arm) and all(not callable(x) and np.shape(x) in shapes for x in policy):
             return None  # an arm, or probabilities, for each row
-        names = [_name(one, log) for one in policy]
+        names = [_policy_name(one, log) for one in policy]
         labels = (name if names.count(name) == 1 else f"{name} {i + 1}" for i, name in enumerate(names))
         policy = dict(zip(labels, policy, strict=True))
     if not policy:
@@ -341,7 +342,7 @@ def _label_policies(policy: Any, log: Log) -> dict[str, Any] | None:
     return {str(label): one for label, one in policy.items()}
 
 
-def _name(policy: Any, log: Log) -> str:
+def _policy_name(policy: Any, log: Log) -> str:
     if isinstance(policy, int) and 0 <= policy < len(log.arm_names):
         policy = log.arm_names[policy]
     if isinstance(policy, str | int):
@@ -425,7 +426,7 @@ def _check(settings: Settings, modelled: bool) -> None:
         _ = settings.range
 
 
-def _expected_rewards(settings: Settings, model: Any, ridge: float, folds: int, rewards: Matrix | None) -> Floats:
+def _predict_rewards(settings: Settings, model: Any, ridge: Scalar, folds: int, rewards: Matrix | None) -> Floats:
     """The expected reward of every arm on every row [n, K], as given or by models of other rows."""
     log, num_arms = settings.log, len(settings.log.arm_names)
     if rewards is not None:
@@ -434,13 +435,13 @@ def _expected_rewards(settings: Settings, model: Any, ridge: float, folds: int, 
         return array(
             "rewards", rewards, 2, low, high, shape=shape, remedy="the expected reward of each arm on each row"
         )
-    reward_models.check_model(model, log.reward, ridge)
+    reward_models.check_model(model, log.reward, float(ridge))
     if folds > len(log.arm):
         raise ValueError(f"folds = {folds} are more than the log's {len(log.arm)} rows: give fewer")
     rows, _ = make_rows(log.features, log.feature_names, **TRANSFORM)
     known = settings.reward_range or (float(log.reward.min()), float(log.reward.max()))
     return reward_models.cross_fit(
-        model, rows, log.arm, log.reward, num_arms, ridge=ridge, folds=folds, reward_range=known
+        model, rows, log.arm, log.reward, num_arms, ridge=float(ridge), folds=folds, reward_range=known
     )
 
 

@@ -99,7 +99,7 @@ def _writable(given: object) -> Path:
     return path
 
 
-def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
+def _page(said: list[runs.ReportRun], path: Path, title: str | None) -> str:
     charts: list[curves.Chart] = []
 
     def add_chart(chart: curves.Chart) -> int:
@@ -109,14 +109,12 @@ def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
     def charts_against(key: str) -> list[tuple[str, int]]:
         return [(run.label, add_chart(curves.against(run.ds, key))) for run, has in sides if key in has]
 
-    said = reported
     reported = [run for run in said if run.ds]
     sides = [(run, [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]) for run in reported]
     keys = dict.fromkeys(d for _, has in sides for d in has)
     several_seeds = [run for run in reported if run.ds.sizes["seed"] > 1]
     about = {
-        "title": title or listing([run.label for run in said]),
-        "several": len(said) > 1,
+        "title": title or listing([run.label for run in said]), "several": len(said) > 1, **_judgements(said),
         "runs": [
             {
                 "label": run.label, "question": runs.question(run), "answer": headline(run),
@@ -130,8 +128,6 @@ def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
             for run in reported
         ],
         "regret": [(run.label, add_chart(curves.regret_over_plays(run.ds))) for run in reported],
-        "judged": tables.judgements(said),
-        "judgements": [(run.label, *picture) for run in said for picture in _offline_pictures(run)],
         "answers": [(run.label, *curves.right_answers(run.ds)) for run in reported if unit_of(run) == ANSWERS],
         "against": [(key_name(key), charts_against(key)) for key in keys],
         "distribution": [(run.label, add_chart(curves.distribution(run.ds))) for run in several_seeds],
@@ -154,13 +150,16 @@ def _page(reported: list[runs.ReportRun], path: Path, title: str | None) -> str:
     )  # fmt: skip
 
 
-def _offline_pictures(run: runs.ReportRun) -> list[tuple[str, str]]:
-    """The picture that `jaxbandits offline` drew, as an address that holds it, and its words."""
-    file = run.directory / "offline.png" if run.directory else Path()
-    if run.offline is None or not file.is_file():
-        return []
-    data = base64.b64encode(file.read_bytes()).decode()
-    return [(f"data:image/png;base64,{data}", "Mean reward of a row with its interval; dashed: the logged policy.")]
+def _judgements(said: list[runs.ReportRun]) -> dict[str, object]:
+    """What `jaxbandits offline` found and drew: the table, and pictures as addresses that hold them."""
+    shown = []
+    for run in said:
+        file = run.directory / "offline.png" if run.directory and run.offline is not None else Path("no file")
+        if file.is_file():
+            data = base64.b64encode(file.read_bytes()).decode()
+            words = "Mean reward of a row with its interval; dashed: the logged policy."
+            shown.append((run.label, f"data:image/png;base64,{data}", words))
+    return {"judged": tables.judgements(said), "judgements": shown}
 
 
 def _facts(run: runs.ReportRun) -> list[tuple[str, str]]:
