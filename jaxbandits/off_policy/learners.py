@@ -208,7 +208,7 @@ def replay(learner: Any, log: Log, *, seeds: range, blocks: int, shuffle: bool) 
             f"policy = {recipe.name} plays windows or spans of its own; only a learner of one play a window can be "
             "replayed: for instance linucb, ucb1 or epsilon_greedy"
         )
-    assumptions.warn([plan.Cell(recipe.name, algorithm, environment, None, None, horizon, ())], DTYPE, stacklevel=4)
+    assumptions.warn([plan.Cell(recipe.name, algorithm, environment, None, None, horizon, ())], DTYPE, stacklevel=6)
     # a bound horizon tunes the learner; only what was filled in, or what a guarantee covers, ends the run
     last = horizon if bound is None or algorithm.guarantee.model != "none" else n
     events = [np.random.default_rng(seed).permutation(n) if shuffle else np.arange(n) for seed in seeds]

@@ -3,6 +3,8 @@
 Axes: [n] rows of a log, [K] arms, [S] lanes, [B] stretches.
 """
 
+import contextlib
+import inspect
 import math
 import warnings
 from collections.abc import Mapping
@@ -322,8 +324,12 @@ def to_table(found: Mapping[str, Offline]) -> "pd.DataFrame":
 
 def _learns(policy: Any) -> bool:
     """Whether it is an algorithm's factory, and no function of features."""
+    if not callable(policy):
+        return False
     function = unwrap(policy).function
-    return callable(policy) and (hasattr(function, "plays_on") or "horizon" in function.__annotations__)
+    with contextlib.suppress(TypeError, ValueError):  # a function that has no signature is none of algorithms
+        return hasattr(function, "plays_on") or "horizon" in inspect.signature(function).parameters
+    return False
 
 
 def _label_policies(policy: Any, log: Log) -> dict[str, Any] | None:

@@ -107,6 +107,10 @@ def test_uniform_play_is_accepted_as_often_as_it_agrees():
     assert short.accepted.max() <= 20 + np.ceil(4 * np.sqrt(20))
     private = partial(A.ldp_ucb, epsilon=1.0, horizon=50)
     assert jb.offline(private, log, estimator="replay").n == 50  # what a guarantee covers ends with the horizon
+    larger = log._replace(reward=3 * log.reward)
+    with pytest.warns(UserWarning, match=r"ldp_ucb: reads rewards in \[0, 1\] and clips others") as told:
+        jb.offline(private, larger, estimator="replay")
+    assert told[0].filename == __file__
 
 
 def test_refusals():
