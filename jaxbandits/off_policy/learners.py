@@ -172,11 +172,11 @@ def train(cell: plan.Cell, seeds: range) -> Policy:
 def _states_at_horizon(parts: Parts, schedule: Any, horizon: int, case: Any, seeds: Array) -> tuple[Any, Any]:
     """The learner's state [S, ...] and the faults of lanes after the last play."""
 
-    def play(seed):
+    def play_to_horizon(seed):
         lane = play_lane(parts, schedule, False, case, seed, np.array([horizon]))[1]
         return lane.algorithm, lane.faults
 
-    return jax.vmap(play)(seeds)
+    return jax.vmap(play_to_horizon)(seeds)
 
 
 # ---- a learner that learns from a log
