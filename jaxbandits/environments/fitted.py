@@ -94,7 +94,7 @@ def fitted(
     >>> rows = {"age": [31, 52, 44, 27] * 5, "shown": ["letter", "call"] * 10, "sale": [0, 1, 0, 0] * 5}
     >>> log = jb.read_logged(pd.DataFrame(rows), arm="shown", reward="sale")
     >>> print(jb.environments.fitted(log=log).facts["fit"])
-    logistic, rows an arm 10, 10; log loss 0.378, of a constant 0.562 (5 folds)
+    logistic, rows an arm 10, 10; log loss 0.262, of a constant 0.562 (5 folds)
     """
     check_log(log)
     n, num_arms = len(log.arm), len(log.arm_names)

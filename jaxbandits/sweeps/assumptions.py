@@ -188,8 +188,8 @@ def doubts_of_spending(algorithm: Algorithm) -> Doubts:
 
 
 def plays_of_a_row(environment: Environment, horizon: int) -> int:
-    """How often a row of data is played at most; 1 where plays are of no rows."""
-    return max(1, math.ceil(horizon / environment.facts.get("num_rows", horizon)))
+    """How often a row of data is played at most."""
+    return max(1, math.ceil(horizon / environment.facts["num_rows"]))
 
 
 def doubts_of_repeats(algorithm: Algorithm, environment: Environment) -> Doubts:
@@ -252,7 +252,8 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
             checked[key] = list(doubts_of_moments(algorithm, environment, adversary)), list(precision)
         beyond, lost = checked[key]
         others = doubts_of_federation(algorithm, environment), doubts_of_range(algorithm, environment)
-        others += (doubts_of_repeats(algorithm, environment),)
+        if "num_rows" in environment.facts:
+            others += (doubts_of_repeats(algorithm, environment),)
         for about, *doubt in itertools.chain(beyond, *others, doubts_of_spending(algorithm), lost):
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():
