@@ -196,8 +196,7 @@ def replay(learner: Any, log: Log, *, seeds: range, blocks: int, shuffle: bool) 
     horizon = math.ceil(expected + 4 * math.sqrt(expected)) if bound is None else integer("horizon", bound, 1)
     nothing: Any = None
     paid = float(log.reward.min()), float(log.reward.max())
-    facts = facts_of_rows(transform, rows, len(log.arm_names), "row") | {"reward_range": paid}
-    facts.pop("num_rows")  # nobody plays a row twice
+    facts = facts_of_rows(transform, rows) | {"num_arms": len(log.arm_names), "reward_range": paid}
     # what a log offers a learner: the facts of an environment, and no functions
     environment = Environment(
         World(nothing, nothing, nothing, nothing, nothing, num_arms=len(log.arm_names)), (), facts
