@@ -60,7 +60,7 @@ def add(record: Record, window: Window, keep: Bool[Array, " P"] | None) -> tuple
     """Totals of pulls and regret after those plays of a window that `keep` marks; None for a window of one play."""
     pulls, regret = record.pulls, record.regret
     if window.arm is not None and isinstance(pulls, columns.Kept):  # `single_plays`
-        pulls = columns.added(pulls, window.arm[0], 1)
+        pulls = columns.add_to_entry(pulls, window.arm[0], 1)
     elif window.arm is not None:  # a scatter touches one arm where a one-hot sum would touch all
         plays = 1 if keep is None else keep.astype(jnp.int32) if window.arm.shape == keep.shape else count(keep)
         pulls = pulls.at[window.arm].add(plays)

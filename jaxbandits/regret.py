@@ -35,24 +35,15 @@ def regret_of_counts(counts: Int[Tensor, "S ... K"], means: Float[Tensor, "... K
 
 
 def regret_words(facts: Sequence[Mapping[str, Any]]) -> str:
-    """What regret is called where it may be negative, or is against each row's best arm. facts: of the environments.
-
-    >>> regret_words([{"num_arms": 2}]), regret_words([{"regret_against": "row"}])
-    ('regret against the best fixed arm', 'regret against the best arm of every row')
-    """
-    rows = {one.get("regret_against") == "row" for one in facts}
-    if len(rows) == 2:
-        return "regret against what regret_against says"
-    fixed = f"best fixed {'expert' if all('num_experts' in one for one in facts) else 'arm'}"
-    return f"regret against the {'best arm of every row' if True in rows else fixed}"
+    """What regret is called that is loss less `World.baseline`: it may be negative. facts: of the environments."""
+    rows = [one.get("regret_against") == "row" for one in facts]
+    if any(rows):
+        return f"regret against {'the best arm of every row' if all(rows) else 'what regret_against says'}"
+    return f"regret against the best fixed {'expert' if all('num_experts' in one for one in facts) else 'arm'}"
 
 
 def rival_of(words: str) -> str:
-    """What regret is measured against, from what it is called.
-
-    >>> rival_of("regret against the best fixed expert"), rival_of("cumulative regret")
-    ('best fixed expert', 'best fixed arm')
-    """
+    """What regret is measured against, from what it is called: "best fixed arm" where that does not say."""
     return words.partition("against the ")[2] or "best fixed arm"
 
 

@@ -7,19 +7,18 @@ data, [p] features, [d] features of a row that is shown, [K] arms.
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import HOST, LATER, STATIC, Doc
-from jaxbandits.environments import heavy_tailed as laws
+from jaxbandits.declared import HOST, LATER, STATIC, Default, Doc
+from jaxbandits.environments.heavy_tailed import noise_of_law
 from jaxbandits.environments.labelled_rows import INTEGER, few, labels_of, read_matrix
 from jaxbandits.environments.rows import Floats, Rows, make_rows, principal_axes
-from jaxbandits.formatting import show
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int, Matrix, Numeric, Vector
@@ -34,20 +33,24 @@ SURE = 0.01  # of the test whether any feature predicts a label, over all featur
 LOGGED = re.compile("reward|click|conversion|propensity|pscore", re.IGNORECASE)
 ORDER = "environment/order"  # the path of the draws that order the rows
 
-Dim = Annotated[
-    int,
-    STATIC,
-    LATER,
-    Doc("""Features d of a row that is shown. The default: all, and one more for the bias. Of fewer the first are
-        principal components, with a warning that says how much of the variance they keep."""),
-]
-Standardise = Annotated[bool, HOST, Doc("Whether every feature is brought to mean 0 and standard deviation 1.")]
-Bias = Annotated[bool, STATIC, Doc("Whether a feature that is always 1 comes last: what an arm pays in any case.")]
-Norm = Annotated[
-    Literal["unit", "largest", "none"],
-    HOST,
-    Doc("""What rows are divided by at the end. "unit": each by its own norm; "largest": all by the largest norm."""),
-]
+
+class RowOptions(TypedDict, total=False):
+    """How features become the rows that are shown.
+
+    Args:
+        dim: Features d of a row. The default: all, and one more for the bias. Of fewer the first are principal
+            components, with a warning that says how much of the variance they keep.
+        standardise: Whether every feature is brought to mean 0 and standard deviation 1.
+        bias: Whether a feature that is always 1 comes last: what an arm pays in any case.
+        norm: What rows are divided by at the end. "unit": each by its own norm; "largest": all by the largest norm.
+    """
+
+    dim: Annotated[int | None, STATIC, LATER, Default(None)]
+    standardise: Annotated[bool, HOST, Default(True)]
+    bias: Annotated[bool, Default(True)]
+    norm: Annotated[Literal["unit", "largest", "none"], HOST, Default("unit")]
+
+
 Shuffle = Annotated[
     bool,
     Doc("""Whether rows come in an order that depends on the seed, anew at each pass. False: in their own order, pass
@@ -107,22 +110,12 @@ class TableParams(NamedTuple):
     rewards: Numeric  # [n, K]
 
 
-class FittedParams(NamedTuple):
-    """Rows with the mean rewards of all arms."""
-
-    features: Numeric  # [n, d]
-    means: Numeric  # [n, K]
-    noise_scale: Numeric | tuple[()]  # standard deviation of Gaussian rewards
-
-
 @cache
-def rows_world(
-    n: int, num_arms: int, law: str, *, view: str = "row", shuffle: bool = True, against: str = "fixed"
-) -> World:
-    """A world that shows rows.
+def rows_world(n: int, num_arms: int, law: str, shows: str, shuffle: bool, against: str) -> World:
+    """A world of rows, which are shown as they are, or as a decision set where arm k has the row in block k.
 
-    law: "label": the arm that is the label pays 1, the others 0; "reward": what the table says; "bernoulli" and
-    "gaussian": around the mean in the table. view: "row", or "blocks", where arm k has the row in block k.
+    law: "label": the arm that is the label pays 1, the others 0; "reward": what the table says, the second of the
+    params; "bernoulli" and "gaussian": around the mean in that table.
     """
 
     def row_of_play(state, t):
@@ -133,16 +126,15 @@ def rows_world(
     def label(params, state, t):
         return jnp.asarray(params.labels)[row_of_play(state, t)].astype(jnp.int32)
 
-    def mean(params, state, t, action):
-        table = params.rewards if law == "reward" else params.means
-        return jnp.asarray(table)[row_of_play(state, t), action]
+    def mean_reward(params, state, t, action):
+        return jnp.asarray(params[1])[row_of_play(state, t), action]
 
     def init(params, draws):
         return jnp.asarray(draws.seed).astype(jnp.uint32)  # the order is a function of the seed alone
 
     def observe(params, state, draws, t):
         x = jnp.asarray(params.features, draws.dtype)[row_of_play(state, t)]
-        if view == "row":
+        if shows == "row":
             return x, state
         # arm k's block k holds x
         blocks = jnp.asarray(np.eye(num_arms), draws.dtype)[None, :, :, None] * x[:, None, None, :]
@@ -151,63 +143,79 @@ def rows_world(
     def reward(params, state, draws, t, context, action):
         if law == "label":
             return (label(params, state, t) == action).astype(draws.dtype)
-        paid = mean(params, state, t, action).astype(draws.dtype)
+        expected = mean_reward(params, state, t, action).astype(draws.dtype)
         if law == "bernoulli":  # one draw a play for every arm: counterfactual rewards are defined
-            return (draws.uniform(t) < paid).astype(draws.dtype)
-        return paid if law == "reward" else paid + laws.noise_of_law(law, params.noise_scale, draws, t)
+            return (draws.uniform(t) < expected).astype(draws.dtype)
+        return expected if law == "reward" else expected + noise_of_law(law, params.noise_scale, draws, t)
 
     def score(params, state, t, context, action):
         dtype = jnp.asarray(params.features).dtype
         if law == "label":
             return Score(arm=action, regret=(label(params, state, t) != action).astype(dtype))
-        return Score(arm=action, regret=1 - mean(params, state, t, action).astype(dtype))
+        return Score(arm=action, regret=1 - mean_reward(params, state, t, action).astype(dtype))
 
     def truth(params, state, t, context):
-        if law != "label":
-            return Truth(means=mean(params, state, t[:, None], jnp.arange(num_arms, dtype=jnp.int32)[None]))
-        hit = label(params, state, t)[:, None] == jnp.arange(num_arms, dtype=jnp.int32)[None]
-        return Truth(means=hit.astype(jnp.asarray(params.features).dtype))
+        arms = jnp.arange(num_arms, dtype=jnp.int32)[None]
+        if law == "label":
+            return Truth(means=(label(params, state, t)[:, None] == arms).astype(jnp.asarray(params.features).dtype))
+        return Truth(means=mean_reward(params, state, t[:, None], arms))
 
     def baseline(params, seed, times):
-        times, rivals = np.asarray(times, np.int64), list(_rivals(params, num_arms, against))
-        whole = np.array([rewards.sum(dtype=np.float64) for rewards in rivals])
-        best, passes = np.zeros(len(times)), (times - 1) // n
-        for turn in np.unique(passes):  # a whole pass sees every row once: only passes with a checkpoint are drawn
-            inside = passes == turn
-            stops = times[inside] - turn * n
-            order = pass_order(seed, int(turn), n) if shuffle else np.arange(n)
-            order = order[: stops.max()]
-            paid = [np.concatenate([[0.0], np.cumsum(rewards[order], dtype=np.float64)])[stops] for rewards in rivals]
-            best[inside] = times[inside] - (turn * whole[:, None] + np.stack(paid)).max(axis=0)
-        return best
+        order = (lambda turn: pass_order(seed, turn, n)) if shuffle else lambda turn: np.arange(n)
+        return _loss_of_best(list(_rivals(params[1], num_arms, law, against)), np.asarray(times, np.int64), order)
 
     return World(init, observe, reward, score, truth, num_arms=num_arms, baseline=baseline, seeded=shuffle)
 
 
-def _rivals(params: Any, num_arms: int, against: str) -> Iterator[np.ndarray]:
+def _loss_of_best(rivals: list[np.ndarray], times: np.ndarray, order: Callable[[int], np.ndarray]) -> Floats:
+    """The loss over plays 1..t [C] of the best of some rewards in every row [n]. order: of the rows in a pass."""
+    n, whole = len(rivals[0]), np.array([rewards.sum(dtype=np.float64) for rewards in rivals])
+    best, passes = np.zeros(len(times)), (times - 1) // n
+    for turn in np.unique(passes):  # a whole pass sees every row once: only passes with a checkpoint are drawn
+        inside = passes == turn
+        stops = times[inside] - turn * n
+        rows = order(int(turn))[: stops.max()]
+        earned = [np.concatenate([[0.0], np.cumsum(rewards[rows], dtype=np.float64)])[stops] for rewards in rivals]
+        best[inside] = times[inside] - (turn * whole[:, None] + np.stack(earned)).max(axis=0)
+    return best
+
+
+def _rivals(table: Any, num_arms: int, law: str, against: str) -> Iterator[np.ndarray]:
     """What regret is measured against: its mean rewards in every row [n], of each fixed arm, or of the best ones."""
-    if isinstance(params, Params):
-        labels = np.asarray(params.labels, np.int64)
-        rewards = (labels == arm for arm in range(num_arms))
-        yield from rewards if against == "fixed" else [np.ones(len(labels))]
+    if law == "label":
+        yield from (
+            (np.asarray(table) == arm for arm in range(num_arms)) if against == "fixed" else [np.ones(len(table))]
+        )
     else:
-        table = np.asarray(params[1], np.float64)
+        table = np.asarray(table, np.float64)
         yield from table.T if against == "fixed" else [table.max(axis=1)]
 
 
-def facts_of_rows(rows: Rows, x: Floats, num_arms: int, regret_against: str) -> dict[str, Any]:
-    """The facts of an environment that shows the rows x [n, d]. It is to be told what they pay."""
+def facts_of_rows(rows: Rows, x: Floats) -> dict[str, Any]:
+    """What an environment says of the rows x [n, d] that it shows."""
     largest = float(np.linalg.norm(x, axis=1).max()) if rows.norm == "none" else 1.0
-    return {
-        "num_arms": num_arms, "dim": x.shape[1], "feature_norm": largest or 1.0, "shows": "row", "models": "per_arm",
-        "rows": rows, "num_rows": len(x), "regret_against": regret_against,
-    }  # fmt: skip
+    return {"dim": x.shape[1], "feature_norm": largest or 1.0, "shows": "row", "models": "per_arm", "rows": rows}
 
 
-def check_rows(n: int) -> None:
-    """ValueError for more rows than can be shuffled."""
+def environment_of_rows(
+    law: str,
+    params: Any,
+    arm_names: tuple[str, ...],
+    facts: dict[str, Any],
+    *,
+    shuffle: bool,
+    against: str,
+    **config: Any,
+) -> Environment:
+    """An environment of rows. config: what is recorded of arguments in place of them."""
+    n, num_arms = len(params.features), len(arm_names)
     if num_rounds(n) * n >= 2**32:
         raise ValueError(f"features has {n} rows, more than the shuffle can address: take at most 40 million")
+    facts = {"num_arms": num_arms, **facts, "num_rows": n, "regret_against": against}
+    if arm_names != tuple(map(str, range(num_arms))):
+        facts["arm_names"] = arm_names
+    world = rows_world(n, num_arms, law, facts["shows"], shuffle, against)
+    return Environment(world, params, facts, None, config, version=2)
 
 
 @factory
@@ -215,13 +223,10 @@ def classification(
     *,
     features: "Matrix | pd.DataFrame",
     labels: "Vector | Sequence[str] | pd.Series[Any]",
-    dim: Dim | None = None,
     view: Literal["row", "blocks"] = "row",
-    standardise: Standardise | None = None,
-    bias: Bias | None = None,
-    norm: Norm | None = None,
     shuffle: Shuffle = True,
     regret_against: Against = "fixed",
+    **options: Unpack[RowOptions],
 ) -> Environment:
     """A classification problem as a bandit: a play shows a row of data, and the arm that is its label pays 1.
 
@@ -233,32 +238,28 @@ def classification(
             0..K-1 are the arms. Other integers of any size, text, booleans and categories become the arms 0..K-1 in
             sorted order; the sweep's `pulls` name them. Text stays text without the blanks around it: "10" comes before
             "9", and "nan" is a name.
-        view: What a play shows. "row": the row, one vector for all arms, for learners with one model an arm. "blocks":
-            [K, dim], for learners with one model: arm k has the first dim / K principal components of the row, as they
-            are without `standardise`, in block k, scaled so that the largest has norm 1, and zeros elsewhere; dim is
-            then a multiple of K, by default K min(p, 4).
-        standardise: Whether every feature is brought to mean 0 and standard deviation 1. The default, for rows alone:
-            True.
-        bias: Whether a feature that is always 1 comes last. The default, for rows alone: True.
-        norm: What rows are divided by at the end, as in `contextual_table`. The default, for rows alone: "unit".
+        view: What a play shows. "row": one vector for all arms, for learners with one model an arm. "blocks": [K, dim],
+            for learners with one model: arm k has the first dim / K principal components of the features, as they are
+            given, in block k, scaled so that the largest has norm 1, and zeros elsewhere. There `dim` is a multiple of
+            K, by default K min(p, 4), and `standardise`, `bias` and `norm` are left out.
 
     Returns:
-        Environment: Facts: `num_arms`, `dim`, `feature_norm`, `shows`, `reward_range`, `regret_against`, `num_rows`, of
-            rows `rows`, which makes the same of other features (`rows.apply(features)`), and, unless labels are the
-            integers 0..K-1, `arm_names`: the class of each arm. Algorithms without contexts see the losses alone.
+        Environment: Facts: `num_arms`, `dim`, `feature_norm`, `shows`, `reward_range`, `num_rows`, `regret_against`; of
+            rows `rows`, by which `rows.apply(features)` makes others; unless labels are the integers 0..K-1
+            `arm_names`: the class of each arm. Algorithms without contexts see the losses alone.
 
     Raises:
         ValueError: For an argument outside its range. It names the row, from 1, and the column of a DataFrame.
 
     Warns:
         UserWarning: Features are the same in every row: they say nothing and change nothing. Labels are integers other
-            than 0..K-1: which arm each of them is. Components are left out: how much of the variance those explain that
-            are kept. The data look like a log of choices, which `jb.read_logged` reads.
+            than 0..K-1: which arm each of them is. Principal components are left out. The data look like a log of
+            choices, which `jb.read_logged` reads.
 
     Note:
         The shuffle is the swap-or-not shuffle of Hoang, Morris and Rogaway (2012), within 2^-12 of uniform for each
-        position. Means, standard deviations and components are computed from all rows and taken to be public: no
-        guarantee of privacy covers them.
+        position. Means, standard deviations and components come from the data and are taken to be public: no guarantee
+        of privacy covers them.
 
     >>> jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1]).facts["dim"]
     2
@@ -267,43 +268,35 @@ def classification(
     """
     _check_index(features, labels, "labels")
     x, columns = read_matrix("features", features)
-    n = len(x)
-    codes, names, plain_labels = labels_of(labels, n)
-    num_arms = len(names)
-    check_rows(n)
+    codes, names, plain_labels = labels_of(labels, len(x))
     _say_constant("classification", x, columns)
     if view == "blocks":
-        for name, value in (("standardise", standardise), ("bias", bias), ("norm", norm)):
-            if value is not None:
-                raise ValueError(f"{name} = {show(value)} is of view='row' alone, and view = 'blocks': leave it out")
-        shown, facts = _block_rows(x, num_arms, dim)
-        facts |= {"num_rows": n, "regret_against": regret_against}
+        shown, facts = _block_rows(x, len(names), **options)
     else:
-        how: dict[str, Any] = {"standardise": standardise is not False, "bias": bias is not False}
-        blocks = ", and view='blocks' has contexts of more"
-        shown, rows = make_rows(x, columns, dim=dim, norm=norm or "unit", remedy=blocks, **how)
-        facts = facts_of_rows(rows, shown, num_arms, regret_against)
-    facts["reward_range"] = (0.0, 1.0)
-    if names != tuple(map(str, range(num_arms))):
-        facts["arm_names"] = names
-        if all(map(INTEGER.fullmatch, names)):
-            arms = few([f"arm {arm} is the label {name}" for arm, name in enumerate(names)])
-            warnings.warn(
-                f"classification: {num_arms} classes are {num_arms} arms: {arms} (facts['arm_names'])", stacklevel=3
-            )
+        shown, rows = make_rows(x, columns, **options)
+        facts = facts_of_rows(rows, shown)
+    if all(map(INTEGER.fullmatch, names)) and names != tuple(map(str, range(len(names)))):
+        arms = few([f"arm {arm} is the label {name}" for arm, name in enumerate(names)])
+        which = f"{len(names)} classes are {len(names)} arms: {arms} (facts['arm_names'])"
+        warnings.warn(f"classification: {which}", stacklevel=3)
     _say_log(x, columns, codes)
     # what a DataFrame and labels in words are recorded as: arrays of numbers and of text
     config: dict[str, Any] = {} if _is_plain(features) else {"features": x}
     if plain_labels.dtype.kind not in "biuf" or not _is_plain(labels):
         config["labels"] = plain_labels
-    world = rows_world(n, num_arms, "label", view=view, shuffle=shuffle, against=regret_against)
-    return Environment(world, Params(shown, codes.astype(np.int32)), facts, None, config, version=2)
+    params, facts = Params(shown, codes.astype(np.int32)), facts | {"reward_range": (0.0, 1.0)}
+    return environment_of_rows("label", params, names, facts, shuffle=shuffle, against=regret_against, **config)
 
 
-def _block_rows(x: Floats, num_arms: int, dim: int | None) -> tuple[Floats, dict[str, Any]]:
+def _block_rows(
+    x: Floats, num_arms: int, *, dim: int | None, standardise: bool, bias: bool, norm: str
+) -> tuple[Floats, dict[str, Any]]:
     """The first principal components of rows, for blocks, and the facts of these."""
-    p = x.shape[1]
-    given, dim = dim, num_arms * min(p, COMPONENTS) if dim is None else integer("dim", dim, num_arms)
+    for name, value, usual in (("standardise", standardise, True), ("bias", bias, True), ("norm", norm, "unit")):
+        if value != usual:
+            raise ValueError(f"{name} = {value!r} with view = 'blocks': leave it out, it is of view='row' alone")
+    p, given = x.shape[1], dim
+    dim = num_arms * min(p, COMPONENTS) if dim is None else integer("dim", dim, num_arms)
     if dim % num_arms or dim // num_arms > p:
         raise ValueError(
             f"dim = {dim} must be a multiple of the {num_arms} arms, at most {p * num_arms} with {p} features"
@@ -311,13 +304,12 @@ def _block_rows(x: Floats, num_arms: int, dim: int | None) -> tuple[Floats, dict
     centred = x - x.mean(axis=0)
     axes, variances = principal_axes(centred)
     parts = centred @ axes.T[:, : dim // num_arms]
-    top = np.linalg.norm(parts, axis=1).max()
     if given is None and p > COMPONENTS:
         share = variances[:COMPONENTS].sum() / (variances.sum() or 1.0)
         kept = f"blocks keep {COMPONENTS} of {p} components, {100 * share:.0f} % of the variance"
         warnings.warn(f"classification: {kept}: give dim, up to {p * num_arms}, or take view='row'", stacklevel=4)
-    facts = {"num_arms": num_arms, "dim": dim, "feature_norm": 1.0, "shows": "decision set"}
-    return parts / top if top > 0 else parts, facts
+    top = np.linalg.norm(parts, axis=1).max()
+    return parts / top if top > 0 else parts, {"dim": dim, "feature_norm": 1.0, "shows": "decision set"}
 
 
 @factory
@@ -325,12 +317,9 @@ def contextual_table(
     *,
     features: "Matrix | pd.DataFrame",
     rewards: "Matrix | pd.DataFrame",
-    dim: Dim | None = None,
-    standardise: Standardise = True,
-    bias: Bias = True,
-    norm: Norm = "unit",
     shuffle: Shuffle = True,
     regret_against: Against = "row",
+    **options: Unpack[RowOptions],
 ) -> Environment:
     """Rows of data with what every arm pays there: a play shows a row, and the arm pays what the table says.
 
@@ -339,20 +328,18 @@ def contextual_table(
         rewards (array_like of shape (n, K) or pandas.DataFrame): What each of at least two arms pays in each row.
 
     Returns:
-        Environment: The context of a play is the row [dim], one vector for all arms: learners have one model an arm.
-            Facts: `num_arms`, `dim`, `feature_norm`, `shows`, `reward_range` (the least and the largest reward),
-            `regret_against`, `num_rows`, `rows`, which makes the same of other features (`rows.apply(features)`), and
-            `arm_names` where the columns of rewards have names.
+        Environment: The context of a play is the row [dim], one vector for all arms. Facts: as of `classification`,
+            with the least and the largest reward as `reward_range`, and `arm_names` where columns of rewards have
+            names.
 
     Raises:
-        ValueError: For an argument outside its range, with the row and the column of a DataFrame; where the two have
-            another number of rows, or another index.
+        ValueError: As `classification`, and where the two have another number of rows, or another index.
 
     Warns:
         UserWarning: As `classification`.
 
     Note:
-        Rows come as those of `classification` do, and their means, standard deviations and components are public, too.
+        Rows come as those of `classification` do, and how they are made is public, too.
 
     >>> table = jb.environments.contextual_table(features=[[0.0], [1.0]], rewards=[[0.2, 0.9], [0.4, 0.1]])
     >>> table.facts["dim"], table.facts["reward_range"]
@@ -360,21 +347,18 @@ def contextual_table(
     """
     _check_index(features, rewards, "rewards")
     (x, columns), (paid, names) = read_matrix("features", features), read_matrix("rewards", rewards)
-    n, num_arms = paid.shape
-    if len(x) != n or num_arms < 2:
+    if len(x) != len(paid) or paid.shape[1] < 2:
         wanted = f"({len(x)}, K): a row for each row of features, and a column for each of K >= 2 arms"
         raise ValueError(f"rewards has shape {paid.shape}; it must be {wanted}")
-    check_rows(n)
     _say_constant("contextual_table", x, columns)
-    shown, rows = make_rows(x, columns, dim=dim, standardise=standardise, bias=bias, norm=norm)
-    facts = facts_of_rows(rows, shown, num_arms, regret_against)
-    facts["reward_range"] = float(paid.min()), float(paid.max())
-    if is_frame(rewards) or getattr(rewards, "names", None):
-        facts["arm_names"] = tuple(names)
+    shown, rows = make_rows(x, columns, **options)
+    facts = facts_of_rows(rows, shown) | {"reward_range": (float(paid.min()), float(paid.max()))}
+    if not is_frame(rewards) and getattr(rewards, "names", None) is None:
+        names = [*map(str, range(len(names)))]
     given = {"features": (features, x), "rewards": (rewards, paid)}
     config = {key: numbers for key, (value, numbers) in given.items() if not _is_plain(value)}
-    world = rows_world(n, num_arms, "reward", shuffle=shuffle, against=regret_against)
-    return Environment(world, TableParams(shown, paid), facts, None, config)
+    params, arms = TableParams(shown, paid), tuple(names)
+    return environment_of_rows("reward", params, arms, facts, shuffle=shuffle, against=regret_against, **config)
 
 
 def _is_plain(given: object) -> bool:
@@ -405,32 +389,22 @@ def _say_constant(name: str, x: np.ndarray, columns: Sequence[str]) -> None:
 
 def _say_log(x: Floats, columns: Sequence[str], codes: np.ndarray) -> None:
     """Warn of labels that no feature predicts, beside a column such as clicks: arms that were shown, it seems."""
-    logged = np.array([bool(LOGGED.search(name)) for name in columns])
-    logged &= ((x >= 0) & (x <= 1)).all(axis=0)
-    if logged.any() and not predicts(x[:, ~logged], codes):
-        named = few([name for name, one in zip(columns, logged, strict=True) if one])
-        warnings.warn(
-            f"classification: no feature predicts the labels, and there is a column {named}: this looks like a log of "
-            "choices: jb.read_logged reads one, and jb.environments.fitted plays it",
-            stacklevel=4,
-        )
+    shares = [x[:, j].min() >= 0 and x[:, j].max() <= 1 for j in range(len(columns))]
+    logged = [j for j, name in enumerate(columns) if shares[j] and LOGGED.search(name)]
+    if logged and not predicts(np.delete(x, logged, axis=1), codes):
+        looks = f"there is a column {columns[logged[0]]}, so that this looks like a log of choices"
+        remedy = "jb.read_logged reads one, and jb.environments.fitted plays it"
+        warnings.warn(f"classification: no feature predicts the labels, and {looks}: {remedy}", stacklevel=4)
 
 
 def predicts(x: Floats, codes: np.ndarray) -> bool:
     """Whether some feature [n, p] has other means in other classes [n]: an F test each, at `SURE` for all of them."""
-    from scipy.stats import f
+    from scipy.stats import f_oneway
 
-    counts = np.bincount(codes)
-    between, within = len(counts) - 1, len(x) - len(counts)
-    if within < 1:
-        return True  # nobody can say
-    for feature in x.T:
-        spread = feature - feature.mean()
-        explained = (np.bincount(codes, spread) ** 2 / counts).sum()
-        rest = (spread**2).sum() - explained
-        if (
-            explained > 0
-            and f.sf(explained / between * within / max(rest, 1e-300), between, within) * x.shape[1] < SURE
-        ):
-            return True
-    return False
+    classes = [x[codes == k] for k in range(codes.max() + 1)]
+    if x.shape[1] == 0 or len(x) == len(classes):
+        return False
+    with warnings.catch_warnings():  # of features that never change
+        warnings.simplefilter("ignore")
+        chances = f_oneway(*classes).pvalue
+    return bool((chances * x.shape[1] < SURE).any())

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandits.environments.user_tables import MISSING_WORDS, Table, TableSource, few, is_missing, of_frame, table_of
+from jaxbandits.environments.user_tables import (
+    MISSING_WORDS,
+    Columns,
+    Table,
+    TableSource,
+    few,
+    is_missing,
+    of_frame,
+    table_of,
+)
 from jaxbandits.formatting import show
 from jaxbandits.validation import array, choice, declare, is_frame, is_masked
 
@@ -275,9 +284,8 @@ def read_labelled(
 
 @declare(check=False)
 def read_table(
-    source: TableSource, *, rewards: Sequence[str | int], missing: str = "error",
-    missing_words: Sequence[str] = MISSING_WORDS,
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:  # fmt: skip
+    source: TableSource, *, rewards: Columns, missing: str = "error", missing_words: Sequence[str] = MISSING_WORDS
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Read features and the rewards of every arm from a file or a DataFrame, for `contextual_table`.
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxbandits.environments.user_tables import few
 from jaxbandits.validation import array, integer
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 
 class Rows(NamedTuple):
@@ -53,29 +53,24 @@ def principal_axes(centred: Floats) -> tuple[Floats, Floats]:
 
 
 def make_rows(
-    features: Floats, names: Sequence[str], *, dim: int | None, standardise: bool, bias: bool, norm: str,
-    remedy: str = "",
-) -> tuple[Floats, Rows]:  # fmt: skip
+    features: Floats, names: Sequence[str], *, dim: int | None, standardise: bool, bias: bool, norm: str
+) -> tuple[Floats, Rows]:
     """Rows [n, d] from finite features [n, p], and how to make others.
 
     standardise: features have mean 0 and standard deviation 1; those that are the same in every row become 0. dim: d,
     in 1 + bias to p + bias, where a smaller one keeps the first principal components and warns; None: the largest.
-    bias: a column of ones comes last. norm: "unit", "largest" or "none", as `Rows` has it. remedy: for another dim.
+    bias: a column of ones comes last. norm: "unit", "largest" or "none", as `Rows` has it.
     """
     p = features.shape[1]
-    most = p + bias
-    there = f"there are {p} features{' and a bias' if bias else ''}{remedy}"
+    most, there = p + bias, f"there are {p} features{' and a bias' if bias else ''}"
     dim = most if dim is None else integer("dim", dim, 1 + bias, most, remedy=there)
-    still = (features == features[:1]).all(axis=0)  # rounding gives some of them a spread
     mean, spread = np.zeros(p), np.ones(p)
     if standardise or dim < most:
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = np.where(still, features[0], features.mean(axis=0))
-            deviation = np.where(still, 1.0, features.std(axis=0))
-        wide = [name for name, size in zip(names, deviation, strict=True) if not 0 < size < np.inf]
-        if wide:
-            raise ValueError(f"features: the numbers in column {few(wide)} have no spread that floating point holds")
-        spread = deviation if standardise else spread
+        still = (features == features[:1]).all(axis=0)  # rounding gives some of them a spread
+        mean = np.where(still, features[0], features.mean(axis=0))
+        spread = np.where(still, 1.0, features.std(axis=0)) if standardise else spread
+    if not ((spread > 0) & (spread < np.inf)).all():
+        raise ValueError("features are so large or so near to each other that floating point holds no spread of them")
     rows = Rows(tuple(names), mean, spread, None, bias, norm, 1.0)
     if dim < most:
         kept = dim - bias
@@ -83,7 +78,7 @@ def make_rows(
         rows = rows._replace(axes=axes[:kept])
         share = variances[:kept].sum() / (variances.sum() or 1.0)
         warnings.warn(f"dim = {dim} keeps {kept} of {p} components, {100 * share:.0f} % of the variance", stacklevel=4)
-    x = rows._replace(norm="none").apply(features)
     if norm == "largest":
-        rows = rows._replace(scale=float(np.linalg.norm(x, axis=1).max()) or 1.0)
+        lengths = np.linalg.norm(rows._replace(norm="none").apply(features), axis=1)
+        rows = rows._replace(scale=float(lengths.max()) or 1.0)
     return rows.apply(features), rows

@@ -36,6 +36,7 @@ class OtherTable(Protocol):
 
 
 TableSource: TypeAlias = "str | PathLike[str] | pd.DataFrame | OtherTable"
+Columns: TypeAlias = Sequence[str | int]
 
 MAX_NAMED = 6  # columns, rows or classes that a message names
 MISSING_WORDS = ("", "?", "NA", "nan", "NaN")
@@ -76,7 +77,7 @@ class Table(NamedTuple):
         place = f" ({self.place(row)})" if self.place else ""
         return f"{self.source}: row {row + 1}{place}, column {column}"
 
-    def pick(self, columns: Sequence[str | int]) -> "Table":
+    def pick(self, columns: Columns) -> "Table":
         """The table of these columns, in their order; ValueError where there is no such column, or one comes twice."""
         for name in columns:
             if str(name) not in self.names:
@@ -88,7 +89,7 @@ class Table(NamedTuple):
             raise ValueError(f"{self.source}: column {twice[0]} is named twice: a column has one meaning")
         return self._replace(names=names, frame=self.frame.iloc[:, [self.names.index(name) for name in names]])
 
-    def without(self, columns: Sequence[str | int]) -> "Table":
+    def without(self, columns: Columns) -> "Table":
         """The table without these columns. ValueError where none is left."""
         rest = [name for name in self.names if name not in map(str, columns)]
         if not rest:
@@ -159,19 +160,19 @@ class Table(NamedTuple):
         return complete
 
 
-def table_of(
-    source: object, words: object, label: str | int | None = None, *, beside: Sequence[str | int] = (),
-    columns: Sequence[str | int] | None = None,
-) -> Table:  # fmt: skip
-    """The cells of a file, a DataFrame or another table.
+def table_of(source: object, words: object, label: str | int | None = None, columns: Columns | None = None) -> Table:
+    """The cells of a file, a DataFrame or another table. In an NPZ file `label` is an array of its own.
 
-    label: the column whose texts stay as they are written. beside: other columns that are no features; in an NPZ file
-    they and `label` are arrays of their own. columns: those that are read, as far as the format allows; None: all.
+    columns: those that are needed, the only ones that are read of a Parquet file; None: all.
     """
     if isinstance(words, str) or not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
         raise ValueError(f"missing_words = {show(words)} must be a list of texts, such as ['', '?']")
     if not is_frame(source) and hasattr(source, "to_pandas"):
-        source = _to_frame(source)
+        try:
+            source = source.to_pandas()
+        except Exception as error:  # polars needs pyarrow for some columns
+            what = f"the {type(source).__name__} does not become a pandas DataFrame"
+            raise ValueError(f"{what} ({error}): give the DataFrame") from None
     if is_frame(source):
         return of_frame(source, "the DataFrame")
     if not isinstance(source, str | PathLike):
@@ -193,7 +194,7 @@ def table_of(
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
     if kind == ".npz":
-        return _of_npz(path, words, label, beside)
+        return _of_npz(path, words, label)
     if kind == ".parquet":
         return _of_parquet(path, words, None if columns is None else [*map(str, columns)])
     return _of_csv(path, SEPARATORS[kind], words, label)
@@ -201,18 +202,6 @@ def table_of(
 
 def of_frame(frame: Any, source: str) -> Table:
     return Table(source, column_names(source, frame.columns), frame, None, lambda i: f"index {show(frame.index[i])}")
-
-
-def _to_frame(source: Any) -> Any:
-    """A table of another library as a DataFrame."""
-    kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
-    try:
-        frame = source.to_pandas()
-    except Exception as error:  # polars needs pyarrow for some columns
-        raise ValueError(f"the {kind} does not become a pandas DataFrame ({error}): give the DataFrame") from None
-    if not is_frame(frame):
-        raise ValueError(f"the {kind} becomes a {type(frame).__name__}: give a table with rows and columns")
-    return frame
 
 
 def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int | None) -> Table:
@@ -323,7 +312,7 @@ def _of_parquet(path: Path, words: tuple[str, ...], columns: list[str] | None) -
     return Table(str(path), column_names(str(path), frame.columns), frame, words)
 
 
-def _of_npz(path: Path, words: tuple[str, ...], label: str | int | None, beside: Sequence[str | int]) -> Table:
+def _of_npz(path: Path, words: tuple[str, ...], label: str | int | None) -> Table:
     import pandas as pd
 
     try:
@@ -334,18 +323,15 @@ def _of_npz(path: Path, words: tuple[str, ...], label: str | int | None, beside:
             f"{path}: not a readable NPZ file of plain arrays ({error}): write it with numpy.savez"
         ) from None
     shapes = {name: value.shape for name, value in arrays.items()}
-    named = [str(name) for name in (label, *beside) if name is not None]
-    others = [name for name in arrays if name not in named]
-    if len(others) != 1 or arrays[others[0]].ndim != 2 or not {*named} <= {*arrays}:
-        wanted = f"the labels {label!r} [n] and one array of features [n, p]" if named else "one array [T, K]"
-        wanted = f"the arrays {few(named)}, each [n], and one of features [n, p]" if beside else wanted
+    others = [name for name in arrays if label is None or name != label]
+    if len(others) != 1 or arrays[others[0]].ndim != 2 or (label is not None and label not in arrays):
+        wanted = "one array [T, K]" if label is None else f"the labels {label!r} [n] and one array of features [n, p]"
         raise ValueError(f"{path}: it must hold {wanted}, not {shapes}")
     rows = arrays[others[0]]
     frame, names = pd.DataFrame(rows), [str(j + 1) for j in range(rows.shape[1])]
-    for name in reversed(named):
-        marks = np.ravel(arrays[name])
+    if label is not None:
+        marks = np.ravel(arrays[str(label)])
         if len(marks) != len(rows):
-            what = "labels" if name == label else f"entries of {name}"
-            raise ValueError(f"{path}: {len(marks)} {what} for {len(rows)} rows of features: they must match")
-        frame, names = pd.concat([pd.Series(marks), frame], axis=1), [name, *names]
+            raise ValueError(f"{path}: {len(marks)} labels for {len(rows)} rows of features: they must match")
+        frame, names = pd.concat([pd.Series(marks), frame], axis=1), [str(label), *names]
     return Table(str(path), names, frame, words)

@@ -236,9 +236,9 @@ def repeat_events(events: Iterable[Event], plays: int, own: bool) -> tuple[Event
         return tuple(event._replace(times=plays * event.times) for event in events)
     found = []
     for event in events:
-        grown = event.delta and event.delta * math.fsum(math.exp(min(i * event.epsilon, 700.0)) for i in range(plays))
-        more = {"sensitivity": plays * event.sensitivity, "epsilon": plays * event.epsilon, "delta": grown}
-        found.append(event._replace(**more) if grown < 1 else event._replace(epsilon=math.inf))
+        delta = event.delta and event.delta * math.fsum(math.exp(min(i * event.epsilon, 700.0)) for i in range(plays))
+        epsilon = plays * event.epsilon if delta < 1 else math.inf
+        found.append(event._replace(sensitivity=plays * event.sensitivity, epsilon=epsilon, delta=min(delta, 1.0)))
     return tuple(found)
 
 

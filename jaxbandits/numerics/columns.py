@@ -119,7 +119,7 @@ def replace_entry(x: Columns, arm: Int[Array, ""], value: Numeric, *, add: bool 
     return map_arms(lambda old, here: jnp.where(here, old + value if add else value, old), x, marks(x, arm))
 
 
-def added(x: Columns, arm: Int[Array, ""], value: Array | int) -> Columns:
+def add_to_entry(x: Columns, arm: Int[Array, ""], value: Array | int) -> Columns:
     """x with something added to the entry of one arm."""
     return replace_entry(x, arm, value, add=True)
 

@@ -188,27 +188,23 @@ def doubts_of_spending(algorithm: Algorithm) -> Doubts:
 
 
 def plays_of_a_row(environment: Environment, horizon: int) -> int:
-    """How often a row of data is played at most; 1 where plays are of no rows."""
-    return max(1, math.ceil(horizon / environment.facts.get("num_rows", horizon)))
+    """How often a row of data is played at most."""
+    return max(1, math.ceil(horizon / environment.facts["num_rows"]))
 
 
 def doubts_of_repeats(algorithm: Algorithm, environment: Environment) -> Doubts:
     """Whether someone who stands behind a row is played several times, and what that spends."""
     claim, horizon = algorithm.guarantee, algorithm.config.get("horizon") or 1
-    plays = plays_of_a_row(environment, horizon)
-    if claim.model == "none" or plays == 1:
+    if claim.model == "none" or (plays := plays_of_a_row(environment, horizon)) == 1:
         return
     epsilon, delta = claim.spend(algorithm.params)
-    if not 0 < epsilon < math.inf:
-        return
-    local = claim.model == "local"
-    events = repeat_events(claim.events(algorithm.params), plays, local)
-    spent = compose(events, delta)[0] if events else plays * epsilon
-    rows, much = environment.facts["num_rows"], "infinity" if math.isinf(spent) else f"epsilon = {spent:.3g}"
-    what = f"{horizon:,} plays of {rows:,} rows, each up to {plays} times: epsilon = {epsilon:.3g} is that of one play"
-    how = f"{plays} releases" if local else f"a group of {plays}"
-    advice = "play each row once, or ask for less a play"
-    yield "repeats", spent / epsilon, f"{what}, and who stands behind a row spends {much} ({how})", advice
+    local, events = claim.model == "local", claim.events(algorithm.params)
+    if 0 < epsilon < math.inf:
+        spent = compose(repeat_events(events, plays, local), delta)[0] if events else plays * epsilon
+        rows, how = environment.facts["num_rows"], f"{plays} releases" if local else f"a group of {plays}"
+        what = f"{horizon:,} plays of {rows:,} rows, each up to {plays} times: epsilon = {epsilon:.3g} is of one play"
+        text = f"{what}, and who stands behind a row spends {spent:.3g} ({how})"
+        yield "repeats", spent / epsilon, text, "play each row once, or ask for less a play"
 
 
 def doubts_of_precision(algorithm: Algorithm, environment: Environment, dtype: str) -> Doubts:
@@ -256,7 +252,8 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
             checked[key] = list(doubts_of_moments(algorithm, environment, adversary)), list(precision)
         beyond, lost = checked[key]
         others = doubts_of_federation(algorithm, environment), doubts_of_range(algorithm, environment)
-        others += (doubts_of_repeats(algorithm, environment),)
+        if "num_rows" in environment.facts:
+            others += (doubts_of_repeats(algorithm, environment),)
         for about, *doubt in itertools.chain(beyond, *others, doubts_of_spending(algorithm), lost):
             found.setdefault((label, about), []).append(doubt)
     for (label, _), doubts in found.items():

@@ -194,9 +194,10 @@ class Results:
             claim = cell.algorithm.guarantee
             if claim.model != "none":
                 stated = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
-                plays = plays_of_a_row(cell.environment, cell.horizon)
-                if plays > int(stated.get("plays", 1)):
-                    stated["plays"] = str(plays)
+                if "num_rows" in cell.environment.facts:
+                    stated["plays"] = str(
+                        max(int(stated.get("plays", 1)), plays_of_a_row(cell.environment, cell.horizon))
+                    )
                 if overspent(cell.algorithm, cell.environment, cell.reward_adversary):
                     stated["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
         versions = {"jaxbandits": __version__, "jax": jax.__version__, "jaxlib": jaxlib.__version__}

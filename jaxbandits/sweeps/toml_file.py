@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import inspect
 import json
 import os
 import re
@@ -320,7 +319,9 @@ def _part_from_table(table: object, module: ModuleType, where: str, path: Config
             inner = _part_from_table(settings[key], kind, f"{where}.{key}", path)
             settings[key] = inner if key == "base" else inner()
     if isinstance(settings.get("log"), dict):
-        settings["log"] = _read_log(settings["log"], f"{where}.log", path)
+        if "path" not in settings["log"]:
+            raise ValueError(f"{path}: {where}.log needs path, the file of the log")
+        settings["log"] = _read_data(settings["log"], ("log",), f"{where}.log", path)["log"]
     if isinstance(settings.get("bases"), list):
         bases = enumerate(settings["bases"], start=1)
         settings["bases"] = [_part_from_table(base, algorithms, f"{where}.bases {i}", path) for i, base in bases]
@@ -333,6 +334,9 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
     with prefix_errors(str(path)):
         file = path.folder / path_of(settings.pop("path"), f"{where}.path")
     rules = {key: settings.pop(key) for key in ("missing", "missing_words") if key in settings}
+    if "log" in names:
+        with prefix_errors(f"{path}: {where}"):
+            return {"log": read_logged(file, **rules, **settings)}
     if "rewards" in names:
         if "rewards" not in settings:
             raise ValueError(f"{path}: {where} needs rewards = the names of the columns that arms pay in {file}")
@@ -346,17 +350,3 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
         features, labels = read_labelled(file, label=settings.pop("label"), **rules)
         return {"features": features, "labels": labels, **settings}
     raise ValueError(f"{path}: {where} takes no path")
-
-
-def _read_log(table: dict[str, Any], where: str, path: ConfigSource) -> Any:
-    """The log that a table of the arguments of `read_logged` describes, with the file as `path`."""
-    known = ["path", *list(inspect.signature(read_logged).parameters)[1:]]
-    _refuse_others(f"{path}: {where} has no key", table, known)
-    for key in ("path", "arm", "reward"):
-        if key not in table:
-            raise ValueError(
-                f"{path}: {where} needs {key}: path, arm and reward say where the log is and what it holds"
-            )
-    with prefix_errors(str(path)):
-        file = path.folder / path_of(table["path"], f"{where}.path")
-    return read_logged(file, **{key: value for key, value in table.items() if key != "path"})

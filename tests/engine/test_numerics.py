@@ -119,7 +119,7 @@ def test_numbers_kept_for_arms_are_those_of_numpy_wherever_their_lanes_lie(axes)
     arm, value = RNG.integers(arms, size=(seeds, points)), RNG.normal(size=points).astype(np.float32)
 
     def one(kept, arm, value):
-        kept = columns.added(columns.replace_entry(kept, arm, value), arm, columns.entry(kept, arm))
+        kept = columns.add_to_entry(columns.replace_entry(kept, arm, value), arm, columns.entry(kept, arm))
         total = columns.sum_entries(columns.map_arms(lambda x: 2 * x, kept))
         return kept, columns.argmax(kept), total, columns.together(kept)
 

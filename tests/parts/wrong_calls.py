@@ -26,6 +26,7 @@ import jaxbandits as jb
 from jaxbandits import catalogue, estimators, mechanisms, theory
 from jaxbandits.auditing import Edit
 from jaxbandits.cli import main
+from jaxbandits.environments.logs import Log
 from jaxbandits.papers.study import Claim, Exact, Interval, judge_claim
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
 from jaxbandits.searching import methods
@@ -117,7 +118,18 @@ COLUMNS = {"width": [1.5, 0.5, 2.0, 3.0], "kind": ["rose", "iris", "rose", "iris
 FRAME = pd.DataFrame(COLUMNS, index=list("abcd"))
 FEATURES = np.random.default_rng(0).normal(size=(60, 3))
 LABELS = np.arange(60) % 3
+LOG = Log(FRAME[["count"]].to_numpy(), np.array([0, 1, 0, 1]), FRAME["width"].to_numpy(), None, ("a", "b"), ("count",))
 POINTS = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
+
+
+class Classifier:
+    """A model that tells classes apart."""
+
+    def fit(self, x, y):
+        return self
+
+    def predict_proba(self, x):
+        return np.full((len(x), 2), 0.5)
 
 
 def without_kind(frame):

@@ -57,7 +57,7 @@ def _program_with_mixing(num_arms: int) -> Program:
     def update(params, logs, draws, t, note, message, used):
         action, p = note
         step = materialize(params.learning_rate * message.total / p)
-        logs = columns.added(logs, action, -step)
+        logs = columns.add_to_entry(logs, action, -step)
         top = materialize(columns.largest_entry(logs))
         return columns.map_arms(lambda log: jnp.minimum(log - top, 0), logs), ()
 

@@ -46,7 +46,7 @@ def program(num_arms: int) -> Program:
         geometric = 1 + jnp.floor(jnp.log(draws.uniform(t)) / log_rest(inner))
         tries = jnp.where(geometric > params.tries, params.failed_tries, geometric)
         tries = jnp.where(p < 1e-12, params.failed_tries, jnp.where(p >= 1, 1, tries))
-        estimate = columns.added(estimate, action, materialize(message.total * tries))
+        estimate = columns.add_to_entry(estimate, action, materialize(message.total * tries))
         return columns.above_least(estimate), ()
 
     # the tries are counted under the estimate of the update, which must be that of the play
@@ -98,7 +98,7 @@ def literal_program(num_arms: int) -> Program:
         count = jnp.where(matched, tried.astype(loss.dtype), params.failed_tries)
         pending = begins | (state.tries > 0)
         done = pending & (matched | (tried >= max_tries))
-        added = columns.above_least(columns.added(state.estimate, action, materialize(loss * count)))
+        added = columns.above_least(columns.add_to_entry(state.estimate, action, materialize(loss * count)))
         estimate = tree_where(done, added, state.estimate)
         return Resampling(estimate, action, loss, jnp.where(pending & ~done, tried, 0)), ()
 

@@ -64,7 +64,7 @@ def program(num_arms: int, tail_index: float) -> Program:
         root = jnp.sqrt(weight) if tail_index == 2.0 else weight ** (1 / tail_index)
         keep = jnp.abs(message.total) <= share * scale(params, state) * root
         added = materialize(jnp.where(keep, message.total / weight, 0))
-        estimate = columns.added(state.estimate, action, added)
+        estimate = columns.add_to_entry(state.estimate, action, added)
         skips = state.skips + (~keep).astype(jnp.int32)
         return State(columns.above_least(estimate), state.updates + 1, skips), ()
 

@@ -41,7 +41,7 @@ def program(num_arms: int) -> Program:
 
     def update(params, state, draws, t, note, message, used):
         action, weight = note
-        estimate = columns.added(state.estimate, action, materialize(message.total / weight))
+        estimate = columns.add_to_entry(state.estimate, action, materialize(message.total / weight))
         return State(columns.above_least(estimate), state.updates + 1), ()
 
     return Program(init, act, encode_loss, update)

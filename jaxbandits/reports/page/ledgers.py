@@ -70,8 +70,8 @@ def budget_table(run: ReportRun) -> PageTable:
 
 def _unit(claim: dict[str, Any]) -> str:
     """What neighbouring inputs differ in, in words. Rows that are played several times are more than that."""
-    unit, plays = str(claim["unit"]).replace("_", " "), claim.get("plays")
-    return f"{unit} (of one play; a row has up to {plays})" if plays else unit
+    unit, plays = str(claim["unit"]).replace("_", " "), claim.get("plays", "1")
+    return f"{unit} (of one play; a row has up to {plays})" if plays != "1" else unit
 
 
 def _range(values: np.ndarray[Any, Any]) -> str:

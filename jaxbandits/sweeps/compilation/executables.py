@@ -67,7 +67,7 @@ def _sources(modules: frozenset[str], kernels: bool) -> str | None:
     key = key_of(sources.state(), None, "sources", sorted(modules), kernels)
     try:
         sha, reached = load_or_build(key, functools.partial(sources.read, modules, kernels))
-        sources.check(reached)
+        sources.check_unchanged(reached)
     except sources.Changed:
         return None
     return str(sha)

@@ -67,11 +67,11 @@ def read(modules: Iterable[str], kernels: bool) -> tuple[str, list[str]]:
     with pause_collection():
         reached = sorted({*_closure_of([_ENGINE, *modules], () if kernels else (_KERNELS,)), _TRACES})
         sha = hashlib.sha256(repr([(name, _text(name).sha) for name in reached]).encode()).hexdigest()
-    check(reached)
+    check_unchanged(reached)
     return sha, reached
 
 
-def check(modules: Iterable[str]) -> None:
+def check_unchanged(modules: Iterable[str]) -> None:
     """Changed where the file of one of these modules has changed: in content, name or place."""
     abouts = [files()[name].stat() for name in modules]
     if any(max(about.st_mtime, about.st_ctime) >= version.LOADED for about in abouts):
