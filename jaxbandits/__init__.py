@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "auditing": ["audit"],
         "checking": ["check"],
+        "checking.pairs": ["plays"],
         "contract": ["ContractError"],
         "environments.labelled_rows": ["read_labelled", "read_losses", "read_table"],
         "environments.logs": ["read_logged"],

@@ -144,6 +144,15 @@ OPTIMIZED: dict[str, SmallSweep] = {
     "doubling by momentum": SmallSweep(partial(a.doubling, base=_BY_MOMENTUM), contexts),
 }
 
+# Further cases of algorithms that have a model of every arm where plays show rows.
+_NOISY = {"epsilon": 10.0, "delta": 0.1}
+PER_ARM: dict[str, SmallSweep] = {
+    "linucb per arm": SmallSweep(a.linucb, rows),
+    "linear_thompson per arm": SmallSweep(a.linear_thompson, rows),
+    "ldp_linucb per arm": SmallSweep(partial(a.ldp_linucb, **_NOISY), rows),
+    "jdp_linucb per arm": SmallSweep(partial(a.jdp_linucb, tree="binary", **_NOISY), rows),
+}
+
 _REFERENCE = partial(contexts, contexts="fixed", features="reference", reward="gaussian")
 _SWITCHING = partial(e.switching_losses, num_arms=3, cuts=[0, 40, 70], arms=[0, 2, 1])
 _SINUSOID = partial(e.sinusoid_losses, num_arms=3, period=30)
@@ -178,7 +187,7 @@ ADVERSARIES: dict[str, SmallSweep] = {
     "budgeted": SmallSweep(a.ucb1, arms, reward_adversary=partial(v.budgeted, total=4.0, size=0.5)),
 }
 
-EVERYTHING: dict[str, SmallSweep] = {**ALGORITHMS, **OPTIMIZED, **ENVIRONMENTS, **ADVERSARIES}
+EVERYTHING: dict[str, SmallSweep] = {**ALGORITHMS, **OPTIMIZED, **PER_ARM, **ENVIRONMENTS, **ADVERSARIES}
 
 
 def case(name: str, **changes: object) -> tuple[Algorithm, Environment]:

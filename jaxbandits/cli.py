@@ -44,6 +44,7 @@ jaxbandits reproduce private-adversarial --full --out runs/private
 jaxbandits list algorithms
 jaxbandits list kl_ucb
 jaxbandits list algorithms --json
+jaxbandits list --plays
 jaxbandits list papers
 jaxbandits plot runs/first --against epsilon
 jaxbandits plot runs/first --out pictures --format pdf
@@ -131,6 +132,7 @@ def parser() -> argparse.ArgumentParser:
     kinds = "algorithms, environments, adversaries, papers, or the name of one of them"
     listing.add_argument("what", metavar="WHAT", nargs="?", help=kinds)
     listing.add_argument("--json", action="store_true", help="machine-readable")
+    listing.add_argument("--plays", action="store_true", help="which algorithm plays in which environment")
     drawing = commands.add_parser("plot", help="draw the pictures of a finished run again")
     drawing.add_argument("directory", metavar="DIR", type=_path)
     drawing.add_argument("--out", metavar="PLACE", type=_path, help="where to write them (default: DIR)")
@@ -410,9 +412,14 @@ def _study_directory(given, name: str, studies) -> Path:
 
 
 def listing(given) -> int:
-    """`jaxbandits list [WHAT]`: names and what they are, or all about one of them."""
+    """`jaxbandits list [WHAT]`: names and what they are, or all about one of them, or who plays where."""
     from jaxbandits.commands import listing
 
+    if given.plays:
+        if given.what or given.json:
+            raise ValueError("--plays is a table of everything: give it alone, or ask jb.plays(algorithm, environment)")
+        print(listing.plays_text())
+        return 0
     print(listing.as_json(given.what) if given.json else listing.listing_text(given.what))
     return 0
 

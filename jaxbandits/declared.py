@@ -479,6 +479,12 @@ Models = Annotated[
 NumAgents = Annotated[int, Ge(1), STATIC, Doc("Number of agents N. Filled in from the environment.")]
 NumExperts = Annotated[int, Ge(2), STATIC, Doc("Number of experts N. Filled in from the environment.")]
 Base = Annotated[AlgorithmFactory, STATIC]  # of a conversion: a factory of algorithms, or a partial of one
+# Of a conversion: handed on to its base, where that names it and leaves it open
+BaseModels = Annotated[
+    Literal["shared", "per_arm"] | None,
+    Doc("""For the base, whether all arms have one model or each has its own. Filled in where a play shows one row of
+        features for all arms; the default: the base's own."""),
+]
 Horizon = Annotated[int, Ge(1), Doc("Number of plays T. Filled in from the run.")]
 Budget = Annotated[Scalar, Gt(0), Le(math.inf), Doc("Privacy budget; at inf there is no noise.")]
 Epsilon = Annotated[Budget, Remedy("use float('inf') for no noise")]

@@ -18,7 +18,17 @@ from typing import Any, ParamSpec, TypeVar, overload
 import jax
 import numpy as np
 
-from jaxbandits.declared import STATIC, TRACED, Argument, Axes, Declaration, Example, declaration, plays_on_by_names
+from jaxbandits.declared import (
+    PLAYS_ON,
+    STATIC,
+    TRACED,
+    Argument,
+    Axes,
+    Declaration,
+    Example,
+    declaration,
+    plays_on_by_names,
+)
 from jaxbandits.formatting import nearest, show
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.recipe import unwrap
@@ -160,6 +170,7 @@ def factory(
         ...
     TypeError: ucb1 has no argument 'num_armz' (did you mean 'num_arms'?); it takes ...
     """
+    choice("plays_on", plays_on, known=(None, *PLAYS_ON))
     if function is None:
         return functools.partial(factory, plays_on=plays_on, example=example, source=source)
     name = function.__name__

@@ -24,6 +24,7 @@ const ANSWERS = {
   "reproductions": "paper figure, reproduce, replication, figures of the papers",
   "verdicts": "theorem, claim, proof, does the theorem hold",
   "catalogue": "list of algorithms, ucb, algorithms, exp3, linucb, thompson sampling, all algorithms",
+  "which_plays_where": "which algorithm plays where, plays, compatible, does not fit, contexts have shape, decision set, row, fixed set",
   "cite": "citation, bibtex, cite, reference",
   "gallery/1_pictures/plot_first_sweep": "example, plot regret, regret curve, picture",
   "gallery/1_pictures/plot_paired_differences": "compare two algorithms, paired test, significance",
@@ -41,7 +42,7 @@ const ANSWERS = {
 // Points of a page by where it is, the first that fits: what it starts with, or what it is.
 const PLACES = [
   [/^(start|own_data|extending|coming_from|faq|privacy|scaling|concepts|guides\/.*)$/, 6],
-  [/^(gallery|notebooks)\/|^(catalogue|report|comparison|determinism)$/, 3],
+  [/^(gallery|notebooks)\/|^(catalogue|which_plays_where|report|comparison|determinism)$/, 3],
   [/^(changelog|deviations|formulas|reproductions\/|verdicts|gallery\/index)/, -8],
   [/^api\/objects\//, -2]
 ];

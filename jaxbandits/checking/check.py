@@ -24,12 +24,12 @@ from jaxbandits import catalogue
 from jaxbandits.checking.rules import ENDING, RULES, chunks, differences, lane_alone, short_audit, windows
 from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import describe_error, one_line, place_of, runs_own_code
-from jaxbandits.declared import plays_on_by_names
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.recipe import recipe_of, unwrap
 from jaxbandits.sweeps.arguments import PARTS, factory_of, own_factory, part_factory
+from jaxbandits.sweeps.who_plays import what_is_read
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
-from jaxbandits.validation import declare, integer, plays_on
+from jaxbandits.validation import declare, integer
 
 TIME_LIMIT = 1800  # seconds of a whole check in a child: a part that never comes back is a finding
 _UNPACK = "import pickle, sys; sys.path[:], packed = pickle.load(sys.stdin.buffer)"
@@ -164,13 +164,10 @@ def look_up_part(slot: str, part: Any) -> Any:
 def small_environment(algorithm: object) -> EnvironmentFactory:
     """A small environment of the kind that an algorithm plays on, with the numbers that its factory binds."""
     try:
-        kind, recipe = plays_on(algorithm), recipe_of(algorithm)
-        if callable(recipe.bound.get("base")):  # a conversion may hand on what its base does not name
-            own = [name for name, parameter in recipe.arguments.items() if parameter.default is not None]
-            kind = plays_on_by_names([*own, *recipe_of(recipe.base).arguments])
+        recipe = recipe_of(algorithm)
+        return catalogue.natural(what_is_read(recipe)[0], recipe.bound)
     except (TypeError, ValueError):  # no factory: that is a finding
         return catalogue.arms
-    return catalogue.natural(kind, recipe.bound)
 
 
 def main(packed: bytes) -> None:

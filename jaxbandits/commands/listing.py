@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxbandits import adversaries, algorithms, catalogue, environments, papers
 from jaxbandits.declared import PLAYS_ON, Argument, Range, sections
-from jaxbandits.formatting import brackets, nearest
+from jaxbandits.formatting import brackets, markdown_table, nearest
 from jaxbandits.learners.transformations import is_transformation, maker
 from jaxbandits.protocol import Adversary, Algorithm, Environment, Rewards
 from jaxbandits.recipe import recipe_of, unwrap
@@ -21,6 +21,7 @@ from jaxbandits.reports.citations import join_lines, paper
 from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.assumptions import FATES, interval
 from jaxbandits.sweeps.plan import FILLED
+from jaxbandits.sweeps.who_plays import OFFERS, offers, what_is_read, what_is_shown
 from jaxbandits.validation import plays_on
 
 LISTED_KINDS = {"algorithms": algorithms, "environments": environments, "adversaries": adversaries}
@@ -106,6 +107,29 @@ def listing_text(what: str | None) -> str:
         return overview(what)
     studies = papers.all_studies()
     return f"{what}: {studies[what].title} ({studies[what].source})" if what in studies else page(what)
+
+
+def plays_text() -> str:
+    """Who plays where, as two tables: what the catalogue's environments show, and who plays where that is shown.
+
+    `jaxbandits list --plays` prints it, and it stands in docs/which_plays_where.md.
+    """
+    where, who = dict[str, list[str]](), dict[tuple[str, ...], list[str]]()
+    for name in names("environments"):
+        where.setdefault(what_is_shown(catalogue.ENVIRONMENTS[name].environment()), []).append(f"`{name}`")
+    conversions = list[str]()
+    for name in names("algorithms"):
+        recipe = recipe_of(factory_of(name))
+        if "base" in recipe.arguments and recipe.function.plays_on is None:
+            conversions.append(f"`{name}`")
+        else:
+            reads = what_is_read(recipe)
+            who.setdefault(tuple("yes" if offers(shown, reads) else "" for shown in OFFERS), []).append(f"`{name}`")
+    shown = [[kind, words, ", ".join(where.get(kind, ["one of your own"]))] for kind, (_, words) in OFFERS.items()]
+    rows = [[", ".join(found), *answers] for answers, found in who.items()]
+    rows.append([", ".join(conversions), "where their base does", *[""] * (len(OFFERS) - 1)])
+    first = markdown_table([["a play shows", "an environment that", "environments"], *shown])
+    return "\n\n".join([first, markdown_table([["algorithms", *OFFERS], *rows])])
 
 
 def as_json(what: str | None) -> str:

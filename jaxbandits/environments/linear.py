@@ -22,6 +22,7 @@ class Params(NamedTuple):
     means: Any  # [K]: actions @ theta
     theta: Numeric  # [d]
     noise_scale: Numeric | tuple[Numeric, ...]  # the scale, with what else the law needs where tails are heavy
+    actions: Numeric | tuple[()] = ()  # [K, d]
 
 
 @cache
@@ -35,7 +36,11 @@ def linear_world(num_arms: int, noise: str) -> World:
             return jnp.where(2 * draws.uniform(t) < 1 + mean, 1.0, -1.0).astype(mean.dtype)
         return mean + laws.noise_of_law(noise, params.noise_scale, draws, t)
 
-    return arms_world(num_arms, sample)
+    def observe(params, state, draws, t):
+        actions = jnp.asarray(params.actions, draws.dtype)
+        return jnp.broadcast_to(actions, (*t.shape, *actions.shape)), state
+
+    return arms_world(num_arms, sample)._replace(observe=observe)
 
 
 def in_unit_ball(name: str, rows: np.ndarray) -> np.ndarray:
@@ -71,9 +76,11 @@ def linear_arms(
             noise_scale t with Student's t, or mean + noise_scale (X - 1) with a Pareto or log-normal X of mean 1.
 
     Returns:
-        Environment: Facts: `num_arms`, `dim`, `actions` [K, d], `means` [K] and `reward_range`, which is (-1, 1) for
-            "rademacher" and infinite on one or both sides otherwise; ``noise_moment(order)``, but for "rademacher":
-            E|noise|^order, inf where it does not exist. Regret is exact: it follows from the pull counts.
+        Environment: The context of a play is `actions`, so that learners of decision sets play the same problem, with
+            the same noise, as those that are given `actions` on the host. Facts: `num_arms`, `dim`, `actions` [K, d],
+            `means` [K], `feature_norm` (the largest norm), `contexts` ("fixed") and `reward_range`, which is (-1, 1)
+            for "rademacher" and infinite on one or both sides otherwise; ``noise_moment(order)``, but for
+            "rademacher": E|noise|^order, inf where it does not exist. Regret is exact: it follows from the pull counts.
 
     Raises:
         ValueError: For other shapes, norms or numbers.
@@ -97,9 +104,12 @@ def linear_arms(
     theta = array("theta", theta, 1, shape=(dim,), remedy=THETA_SHAPE)
     in_unit_ball("theta", theta[None])
     arguments: dict[str, Any] = {"noise_scale": noise_scale, **tails}
-    params = Params(actions @ theta, theta, laws.numbers_of(noise, arguments))
+    params = Params(actions @ theta, theta, laws.numbers_of(noise, arguments), actions)
     means = params.means
     facts = {"num_arms": num_arms, "dim": dim, "actions": actions, "means": means, "reward_range": (-1.0, 1.0)}
+    norm = float(np.linalg.norm(actions, axis=-1).max())
+    norm = 1.0 if norm > 1 - NORM_TOLERANCE else norm  # of unit vectors, however they are rounded
+    facts |= {"shows": "fixed set", "contexts": "fixed", "feature_norm": norm}
     if noise != "rademacher":
         facts["reward_range"] = laws.reward_range(noise, float(means.min()), float(means.max()), arguments)
         facts["noise_moment"] = partial(laws.noise_moment, noise, arguments)

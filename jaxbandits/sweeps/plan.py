@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.declared import TOLD_BY
 from jaxbandits.formatting import show
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.recipe import Recipe
@@ -24,6 +25,7 @@ from jaxbandits.spans import next_start
 from jaxbandits.sweeps import arguments
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, route
+from jaxbandits.sweeps.who_plays import judge_pair, what_is_shown
 from jaxbandits.validation import integer, same
 from jaxbandits.window import Parts
 
@@ -76,13 +78,6 @@ def cell_words(laid_out: Plan, cell: Cell) -> str:
 
 # The arguments that are filled in from an environment's facts.
 FILLED = ("num_arms", "dim", "num_agents", "num_experts", "actions", "feature_norm", "contexts", "models")
-# What only some environments have, and which do.
-NEEDED = {
-    "num_agents": "federated_linear has agents",
-    "num_experts": "rotating_experts has experts",
-    "actions": "linear_arms has actions",
-    "dim": "its arms have no features; contextual_linear shows contexts, linear_arms has fixed actions",
-}
 
 
 def plan(
@@ -179,22 +174,19 @@ def build_algorithm(
 
     prefix: how grid keys that could give a missing argument begin; None without a grid.
     """
+    check_pair(recipe, environment, label)
     bound, filled = recipe.bound, dict[str, Any]()
     arms, facts = environment.world.num_arms, environment.facts
-    fixed = {"num_arms": arms} if arms else {}
+    fixed: dict[str, Any] = {"num_arms": arms} if arms else {}
+    fixed |= {"models": "per_arm"} if what_is_shown(environment) == "row" else {}
     fixed |= {name: facts[name] for name in FILLED if name in facts} | {"horizon": horizon}
-    for name, parameter in recipe.arguments.items():
+    for name in recipe.arguments:
         if name in bound:
             if name in fixed:
                 whose = "the sweep's horizon" if name == "horizon" else "the environment's"
                 _check_agreement(label, name, bound[name], fixed[name], whose)
         elif name in fixed:
             filled[name] = fixed[name]
-        elif name == "num_arms" and parameter.default is parameter.empty:
-            remedy = "Environment.facts = {'num_arms': ...}"
-            raise ValueError(f"{label} needs num_arms, and the environment's facts do not hold it: {remedy}")
-        elif name in NEEDED and parameter.default is parameter.empty:
-            raise TypeError(f"{label}: {recipe.name} needs {name}, and this environment has none: {NEEDED[name]}")
     return fitting_in(arguments.call_factory(recipe.bind(filled), "algorithm", prefix, label), fixed, label)
 
 
@@ -204,9 +196,17 @@ def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Al
         value = algorithm.config.get(name)
         if value is not None and name in facts and value is not facts[name]:
             _check_agreement(label, name, value, facts[name], "the environment's")
-        elif value is not None and name not in facts and name in ("num_experts", "num_agents"):
-            raise ValueError(f"{label}: {name} = {show(value)}, but this environment has none: {NEEDED[name]}")
     return algorithm
+
+
+def check_pair(given: Recipe | Algorithm, environment: Environment, label: str) -> None:
+    """An error where the algorithm does not play in the environment: TypeError where it then lacks an argument."""
+    found, facts = judge_pair(given, environment), environment.facts
+    if not found:
+        takes = given.arguments if isinstance(given, Recipe) else {}
+        lacks = [name for name in TOLD_BY if name in takes and name not in given.bound and name not in facts]
+        kind = TypeError if any(takes[name].default is takes[name].empty for name in lacks) else ValueError
+        raise kind(found.reason if found.reason.startswith(label) else f"{label}: {found.reason}")
 
 
 def _check_agreement(label: str, name: str, value: Any, fixed: Any, whose: str) -> None:

@@ -195,6 +195,7 @@ def algorithm_for(algorithm: "Algorithm | AlgorithmFactory | str", environment: 
         algorithm = plan.build_algorithm(recipe, environment, recipe.bound["horizon"], recipe.name)
     else:
         fields.check_part(algorithm, Algorithm, None, "algorithm")
+        plan.check_pair(algorithm, environment, algorithm.version[0])
     return plan.fitting_in(algorithm, environment.facts, algorithm.version[0])
 
 

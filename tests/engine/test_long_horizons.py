@@ -30,7 +30,7 @@ LAYERS = 26
 LINEAR = [
     "linucb", "ldp_linucb", "ldp_instrument_ucb", "jdp_linucb", "cw_oful", "hvt_linucb", "robust_oful", "adac_oful",
     "shuffle_linucb", "linear_thompson", "epsilon_greedy", "online_ucb", "doubling", "bandit_combiner",
-    "isolated_linucb", "oracle_linucb", "byzantine_ucb",
+    "isolated_linucb", "oracle_linucb", "byzantine_ucb", *catalogue.PER_ARM,
 ]  # fmt: skip
 # of these, those that play on decision sets of any number of features: above 8 matrices are arrays
 ABOVE_8 = LINEAR[: LINEAR.index("doubling")]
@@ -168,7 +168,7 @@ def grown(state, factor):
 
 def late_plays(name, dtype, dim=None):
     """Actions of 64 plays of an algorithm whose counts stand at `COUNT`, and its states before and after them."""
-    row = catalogue.ALGORITHMS[name]
+    row = catalogue.EVERYTHING[name]
     environment = jb.environments.contextual_linear(num_arms=5, dim=dim) if dim else row.environment()
     arguments = {"horizon": 2**26} | SHORTER.get(name, {})
     algorithm = algorithm_for(partial(row.algorithm, **arguments), environment)
@@ -218,6 +218,11 @@ def test_64_plays_beyond_2_24_are_those_in_float64(name):
 @pytest.mark.parametrize("name", others(ABOVE_8, 3))
 def test_so_are_those_of_matrices_that_are_arrays(name):
     are_those_in_float64(name, dim=10)
+
+
+@pytest.mark.parametrize("name", others(catalogue.PER_ARM, 4))
+def test_so_are_those_of_one_model_an_arm(name):
+    are_those_in_float64(name)
 
 
 def are_those_in_float64(name, dim=None):

@@ -165,6 +165,20 @@ def test_list_and_privacy_in_it(capsys):
         assert (f" {claim.model}, {claim.unit.replace('_', ' ')} " in line) == (claim.model != "none"), line
 
 
+def test_the_table_of_who_plays_where(capsys):
+    assert main(["list", "--plays"]) == 0
+    where, who = capsys.readouterr().out.strip().split("\n\n")
+    for text, names in ((where, jb.environments.__all__), (who, jb.algorithms.__all__)):
+        assert all(text.count(f"`{name}`") == 1 for name in names)
+    columns = [cell.strip() for cell in who.splitlines()[0].split("|")]
+    assert columns[1:-1] == ["algorithms", "nothing", "row", "decision set", "fixed set", "advice", "agents"]
+    for name in ("ucb1", "linucb", "exp4", "byzantine_ucb", "phased_elimination"):
+        [line] = [line for line in who.splitlines() if f"`{name}`" in line]
+        said = {kind for kind, cell in zip(columns, line.split("|"), strict=True) if cell.strip() == "yes"}
+        natural = {jb.sweeps.who_plays.what_is_shown(jb.catalogue.case(name)[1])}
+        assert said and natural <= said and (name == "ucb1") == ("nothing" in said)
+
+
 def test_without_a_command_there_is_help(capsys):
     assert main([]) == 0
     assert "jaxbandits run first.toml" in capsys.readouterr().out
@@ -177,6 +191,7 @@ def test_a_word_mistyped_is_one_line_with_what_may_be_meant(capsys):
         ("run first.toml --engine locl", "there is no 'locl' (did you mean 'local'?)"),
         ("run first.toml --fromat png", "--fromat png (did you mean '--format'?); jaxbandits run --help"),
         ("run", "FILE; jaxbandits run --help"),
+        ("list ucb1 --plays", "--plays is a table of everything: give it alone"),
         ("list UCB1", "nothing called 'UCB1' (did you mean 'ucb1'"),
     ):
         try:

@@ -12,6 +12,7 @@ import study_tables
 import verdicts
 
 from jaxbandits import catalogue, papers, privacy
+from jaxbandits.commands import listing
 
 ROOT = Path(__file__).parents[2]
 DOCS, FIGURES = ROOT / "docs", ROOT / "docs" / "figures"
@@ -29,6 +30,7 @@ def generated():
     for name, (page, *_) in study_tables.QUOTED.items():
         yield DOCS / page, study_tables.quotation(name, DOCS), f"make reproductions STUDY={name}"
     yield DOCS / "privacy.md", privacy.markdown(privacy.table()), "print(jb.privacy.markdown(jb.privacy.table()))"
+    yield DOCS / "which_plays_where.md", listing.plays_text(), "jaxbandits list --plays, and copy what it prints"
     yield choosing.PAGE, choosing.section(choosing.read()), "docs/choosing.py none"
     rows = json.loads((FIGURES / "peers.json").read_text())
     for text in (peers.table(rows), peers.short_table(rows)):

@@ -1,4 +1,4 @@
-"""One ridge regression an arm on rows of features: own_data's learners, their tunings and rows, transcribed literally.
+"""One ridge regression an arm: learners and their tunings, transcribed literally. Rows are in `own_data`.
 
 Axes: [K] arms, [d] features, [n] rows.
 """
@@ -10,15 +10,6 @@ from scipy.optimize import brentq
 from scipy.stats import norm as normal
 
 TIE = 1e-5
-
-
-def unit_rows(features):
-    """Standardised, a one behind, divided by the row's own norm."""
-    x = np.asarray(features, float)
-    spread = x.std(axis=0)
-    z = (x - x.mean(axis=0)) / np.where(spread == 0, 1, spread)
-    z = np.concatenate([z, np.ones((len(z), 1))], axis=1)
-    return z / np.linalg.norm(z, axis=1, keepdims=True)
 
 
 def lowest_of_the_largest(index):
@@ -66,11 +57,17 @@ def clipped(x, y, norm=1.0):
     return x * min(1, norm / size) if size > 0 else x, min(max(y, 0.0), 1.0)
 
 
-def symmetric_normals(rng, dim, scale):
-    """A symmetric matrix of noise, and a vector: deviation s on the diagonal, s / sqrt 2 beside it, s in the vector."""
-    z = rng.normal(size=(dim, dim))
-    upper = np.triu(z, 1) * scale / math.sqrt(2)
-    return upper + upper.T + np.diag(np.diag(z)) * scale, rng.normal(size=dim) * scale
+def symmetric_noise(z, dim, scale):
+    """The noise of a pair from its normals, a triangle by rows and then a vector.
+
+    Of deviation s on the diagonal and in the vector, s / sqrt 2 beside the diagonal.
+    """
+    matrix, k = np.zeros((dim, dim)), 0
+    for i in range(dim):
+        for j in range(i, dim):
+            matrix[i, j] = matrix[j, i] = z[k] * (scale if i == j else scale / math.sqrt(2))
+            k += 1
+    return matrix, z[k:] * scale
 
 
 def shared(rows, rewards, *, width=1.0, ridge=1.0, num_arms):
@@ -130,30 +127,37 @@ def greedy(explores, arm, exploration=0.1):
     return choose
 
 
-def private(rows, rewards, model, rng, *, epsilon, delta, radius_scale=1.0):
-    """ldp_linucb and jdp_linucb, L = 1: actions [T]. The server's noise is that of the binary tree."""
-    horizon, num_arms, dim = len(rows), rewards.shape[1], rows.shape[1]
+def private(rows, rewards, model, normals, *, epsilon, delta, radius_scale=1.0):
+    """ldp_linucb and jdp_linucb, L = 1: actions [T], and what is sent or released [T, K, d, d] and [T, K, d].
+
+    normals: play -> [K, n], of that play's messages, or of the tree's node that ends with it.
+    """
+    horizon, num_arms, dim = len(rows), rewards.shape[1], rows.shape[-1]
     s, _, ridge, root, base, quartic = tuning(model, num_arms, dim, horizon, epsilon, delta)
-    V, u, actions = np.zeros((num_arms, dim, dim)), np.zeros((num_arms, dim)), []
-    released_V, released_u, nodes = V.copy(), u.copy(), {}
+    V, u, actions, shown = np.zeros((num_arms, dim, dim)), np.zeros((num_arms, dim)), [], []
+    known_V, known_u, nodes = V.copy(), u.copy(), {}
     for t, (x, paid) in enumerate(zip(rows, rewards, strict=True), 1):
         index = np.zeros(num_arms)
         for a in range(num_arms):
-            P = np.linalg.inv(released_V[a] + (ridge + root * math.sqrt(t)) * np.eye(dim))
+            P = np.linalg.inv(known_V[a] + (ridge + root * math.sqrt(t)) * np.eye(dim))
             wide = radius_scale * (base + quartic * t**0.25)
-            index[a] = x @ P @ released_u[a] + wide * math.sqrt(max(x @ P @ x, 0))
+            index[a] = x @ P @ known_u[a] + wide * math.sqrt(max(x @ P @ x, 0))
         a = lowest_of_the_largest(index)
         sent, y = clipped(x, paid[a])
-        V[a] += np.outer(sent, sent)
-        u[a] += sent * y
-        fresh = [symmetric_normals(rng, dim, s) for _ in range(num_arms)]
-        noise = np.array([z for z, _ in fresh]), np.array([z for _, z in fresh])
+        own_V, own_u = np.zeros((num_arms, dim, dim)), np.zeros((num_arms, dim))
+        own_V[a], own_u[a] = np.outer(sent, sent), sent * y
+        fresh = [symmetric_noise(z, dim, s) for z in normals(t)]
+        noise_V, noise_u = np.array([z for z, _ in fresh]), np.array([z for _, z in fresh])
         if model == "local":
-            V, u = V + noise[0], u + noise[1]
-            released_V, released_u = V, u
+            message = own_V + noise_V, own_u + noise_u
+            known_V, known_u = known_V + message[0], known_u + message[1]
+            shown.append(message)
         else:
+            V, u = V + own_V, u + own_u
             level = (t & -t).bit_length() - 1
-            nodes = {j: node for j, node in nodes.items() if j > level} | {level: noise}
-            released_V, released_u = (sums + sum(node[k] for node in nodes.values()) for k, sums in ((0, V), (1, u)))
+            nodes = {j: node for j, node in nodes.items() if j > level} | {level: (noise_V, noise_u)}
+            known_V = V + sum(node for node, _ in nodes.values())
+            known_u = u + sum(node for _, node in nodes.values())
+            shown.append((known_V, known_u))
         actions.append(a)
-    return np.array(actions)
+    return np.array(actions), *(np.array(part) for part in zip(*shown, strict=True))

@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxbandits.algorithms.adversarial import message_ring
 from jaxbandits.algorithms.adversarial.delay_laws import Fixed, check_law, delay_of
-from jaxbandits.declared import LATER, STATIC, Base, Example, Ge, Horizon, NumArms, Remedy
+from jaxbandits.declared import LATER, STATIC, Base, BaseModels, Example, Ge, Horizon, NumArms, Remedy
 from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
@@ -187,6 +187,8 @@ def build_base(base: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Alg
     given |= bound
     if "num_experts" in given:
         return algorithm, (given["num_experts"], given["num_arms"])
+    if arguments["models"] == "per_arm" and "dim" in given:
+        return algorithm, (given["dim"],)  # a row
     return algorithm, ((given["num_arms"], given["dim"]) if "dim" in given else None)
 
 
@@ -218,6 +220,7 @@ def delayed(
     num_agents: ForBase = None,
     actions: Any = None,
     feature_norm: Scalar | None = None,
+    models: BaseModels = None,
 ) -> Algorithm:
     """Feedback that comes late, or never: any algorithm of one play a window learns from it when it arrives.
 
@@ -271,7 +274,7 @@ def delayed(
     """
     law, slots = check_law(delay, max_delay, horizon)
     facts = dict[str, Any](horizon=horizon, num_arms=num_arms, dim=dim, num_experts=num_experts, num_agents=num_agents)
-    facts |= {"actions": actions, "feature_norm": feature_norm}
+    facts |= {"actions": actions, "feature_norm": feature_norm, "models": models}
     algorithm, context = build_base(base, facts)
     kind: Any = type(law)
     functions = program(algorithm.program, kind, slots, context)

@@ -20,7 +20,19 @@ from jaxbandits import declared
 from jaxbandits.algorithms.contextual.doubling import OGD, call_base, doubling, one_epoch, one_of, pad_epochs
 from jaxbandits.algorithms.contextual.doubling import Params as Table
 from jaxbandits.algorithms.contextual.online_ucb import online_ucb
-from jaxbandits.declared import STATIC, Base, Dim, Epsilon, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
+from jaxbandits.declared import (
+    STATIC,
+    Base,
+    BaseModels,
+    Dim,
+    Epsilon,
+    Example,
+    FeatureNorm,
+    Horizon,
+    Inside,
+    NonNegative,
+    NumArms,
+)
 from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import argmax, count, materialize, materialize_all, moved_mean, pick, two_sum
@@ -257,6 +269,7 @@ def bandit_combiner(
     reward_noise: NonNegative | None = None,
     failure_prob: Inside | None = None,
     feature_norm: FeatureNorm | None = None,
+    models: BaseModels = None,
 ) -> Algorithm:
     """The private bandits combiner: a bandit that chooses at every play which of several bandits plays.
 
@@ -313,7 +326,7 @@ def bandit_combiner(
     if bases is None:
         bases = default_bases(base, dim, horizon, epsilon)
     fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": horizon}
-    tuning = {"failure_prob": failure_prob, "longest": horizon, "delta": default_delta(None, horizon)}
+    tuning = {"failure_prob": failure_prob, "longest": horizon, "delta": default_delta(None, horizon), "models": models}
     built = [call_base(x, fixed, tuning) for x in bases]
     built = [x if isinstance(x.params, Table) else one_epoch(x) for x in built]
     first = built[0]

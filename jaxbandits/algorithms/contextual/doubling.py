@@ -10,7 +10,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import STATIC, Base, Dim, Doc, Example, FeatureNorm, Horizon, Inside, NonNegative, NumArms
+from jaxbandits.declared import (
+    STATIC,
+    Base,
+    BaseModels,
+    Dim,
+    Doc,
+    Example,
+    FeatureNorm,
+    Horizon,
+    Inside,
+    NonNegative,
+    NumArms,
+)
 from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, pick, tree_where
@@ -154,6 +166,7 @@ def doubling(
     base: Base,
     dim: Dim | None = None,
     feature_norm: FeatureNorm | None = None,
+    models: BaseModels = None,
     power: NonNegative = 0.125,
     failure_prob: Inside | None = None,
 ) -> Annotated[Algorithm, Doc("Its guarantee is the base's: a user is in one epoch.")]:
@@ -185,7 +198,7 @@ def doubling(
     if failure_prob is None:
         failure_prob = 1 / max(horizon, 2)
     # delta is that of the whole run: an epoch's own horizon would give another
-    tuning = {"power": power, "longest": horizon, "delta": default_delta(None, horizon)}
+    tuning = {"power": power, "longest": horizon, "delta": default_delta(None, horizon), "models": models}
     epochs = []
     for k in range(horizon.bit_length()):
         fixed = {"num_arms": num_arms, "dim": dim, "feature_norm": feature_norm, "horizon": 2**k}

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from jaxbandits.contract import a_kind, at_line, first_line, is_number, what
+from jaxbandits.declared import PLAYS_ON
 from jaxbandits.formatting import nearest, show
 from jaxbandits.protocol import Algorithm, Attack, Environment, Program, Span, World
 from jaxbandits.spans import batch_length
@@ -155,6 +156,8 @@ def _check_algorithm(algorithm: Algorithm, label: str) -> None:
         if known and (word := getattr(part, field)) not in known:
             words = f"{', '.join(map(repr, known))}{nearest(str(word), known)}"
             must(False, "{}.{} = {!r} must be one of {}", type(part).__name__, field, word, words)
+    kind = algorithm.plays_on
+    must(kind is None or kind in PLAYS_ON, "Algorithm.plays_on = {!r} must be one of {}", kind, (*PLAYS_ON,))
     fields, bound = getattr(algorithm.params, "_fields", ()), claim.bound
     example = "a tuple of names of params, such as ('mechanism_scale',)"
     must(isinstance(claim.scales, tuple), "Guarantee.scales must be {}, not {!r}", example, claim.scales)
@@ -186,6 +189,8 @@ def _check_environment(part: Environment) -> None:
     must(pair and pays[0] <= pays[1], "facts['reward_range'] = {!r} must be {}", pays, words)
     size = _holds_numbers(bound) and np.ndim(bound) == 0 and bound >= 0
     must(size, "facts['reward_bound'] = {!r} must be a number of at least 0", bound)
+    shown = ("nothing", *(kind for kind in PLAYS_ON if kind != "arms"))
+    must(facts.get("shows", "nothing") in shown, "facts['shows'] = {!r} must be one of {}", facts.get("shows"), shown)
     if "means" in facts:
         check_means(part)
 

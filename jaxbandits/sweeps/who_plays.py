@@ -1,0 +1,121 @@
+"""Which algorithm plays where: what it reads, as its factory declares it, against what an environment offers.
+
+Nothing is built or traced. `jaxbandits.plays` answers for names as well.
+"""
+
+import inspect
+from functools import cache
+from typing import Any, NamedTuple
+
+from jaxbandits import algorithms
+from jaxbandits.declared import plays_on_by_names
+from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.recipe import Recipe, recipe_of
+
+# What an environment shows -> what it offers an algorithm, the nearest first, and that in words
+OFFERS: dict[str, tuple[tuple[str, ...], str]] = {
+    "nothing": (("arms",), "shows nothing before a play"),
+    "row": (("row", "arms"), "shows one row of features for all arms"),
+    "decision set": (("decision set", "arms"), "shows features of each arm"),
+    "fixed set": (("fixed set", "decision set", "arms"), "shows actions that never change"),
+    "advice": (("advice", "arms"), "shows the advice of experts"),
+    "agents": (("agents",), "has agents, of which each plays an arm"),
+}
+# What an algorithm reads -> that in words, and the environments that fit
+READS = {
+    "arms": ("plays one arm at a time", "bernoulli_arms"),
+    "row": ("reads one row of features for all arms", "classification"),
+    "decision set": ("reads dim features of each arm", "contextual_linear or linear_arms"),
+    "fixed set": ("plans with actions that never change", "linear_arms"),
+    "advice": ("reads the advice of num_experts experts", "rotating_experts"),
+    "agents": ("plays for num_agents agents", "federated_linear"),
+}
+BOUND_KINDS = ("num_agents", "num_experts")  # arguments that tell what is read also where they are given
+NAMED = 3  # algorithms that a refusal names
+
+
+class Plays(NamedTuple):
+    """Whether an algorithm plays in an environment. It is true or false as `ok` is."""
+
+    ok: bool
+    reason: str  # why not, who does play there, and where the algorithm would; empty where it plays
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+def what_is_shown(environment: Environment) -> str:
+    """A key of `OFFERS`: as the environment's facts say, or by the names of the others."""
+    kind = environment.facts.get("shows") or plays_on_by_names(environment.facts)
+    return "nothing" if kind == "arms" else kind
+
+
+def what_is_read(given: Recipe | Algorithm) -> tuple[str, ...]:
+    """Keys of `READS`, the likeliest first: an environment must offer one of them.
+
+    What is declared counts, then what a conversion's base reads, then the names of arguments.
+    """
+    if isinstance(given, Algorithm):
+        config = given.config
+        kind = given.plays_on or plays_on_by_names([name for name in BOUND_KINDS if config.get(name) is not None])
+        others = {"fixed set": ["arms"], "row": ["decision set"] if "models" in config else []}
+        return (kind, *others.get(kind, []))
+    takes, bound = given.arguments, given.bound
+    bases = bound.get("bases")
+    base = bases[0] if isinstance(bases, list | tuple) and bases else given.base
+    of_base = what_is_read(recipe_of(base)) if callable(base) else ()
+    models = bound.get("models")
+    kind = getattr(given.function, "plays_on", None)
+    if kind is None:
+        needed = [name for name, argument in takes.items() if argument.default is argument.empty and name not in bound]
+        kind = plays_on_by_names([*needed, *(name for name in BOUND_KINDS if bound.get(name) is not None)])
+        if kind == "arms" and "base" in takes:  # without a base anything may come
+            return tuple(x for x in of_base or READS if (x, models) != ("row", "shared"))
+        if kind == "arms":  # an argument with a default need not be filled in
+            return tuple(dict.fromkeys((plays_on_by_names(takes), "arms")))
+    if kind == "fixed set" and bound.get("actions") is not None:
+        return kind, "arms"  # it is told what it would read
+    if "models" not in takes or models == "shared" or ("base" in takes and "row" not in of_base):
+        return (kind,)
+    return ("row", kind) if models == "per_arm" else (kind, "row")
+
+
+def offers(shown: str, reads: tuple[str, ...]) -> bool:
+    """Whether there is, where this is shown, one of the things that an algorithm reads."""
+    return any(kind in OFFERS[shown][0] for kind in reads)
+
+
+@cache
+def players(shown: str) -> tuple[str, ...]:
+    """The algorithms that play where this is shown: those that read the most of it first, then those that ask least."""
+    offered, found = OFFERS[shown][0], list[Any]()
+    for name in algorithms.__all__:
+        recipe = recipe_of(getattr(algorithms, name))
+        ranks = [offered.index(kind) for kind in what_is_read(recipe) if kind in offered]
+        if ranks and "base" not in recipe.arguments:
+            needed = sum(argument.default is inspect.Parameter.empty for argument in recipe.arguments.values())
+            found.append((min(ranks), needed, len(recipe.arguments), name))
+    return tuple(name for *_, name in sorted(found))
+
+
+def judge_pair(given: Recipe | Algorithm, environment: Environment) -> Plays:
+    """Whether an algorithm plays in an environment; the reason says what to change."""
+    name = given.name if isinstance(given, Recipe) else given.config.get("name") or given.version[0]
+    facts, shown, reads = environment.facts, what_is_shown(environment), what_is_read(given)
+    if not offers(shown, reads):
+        (needs, fitting), where = READS[reads[0]], environment.config.get("name", "this environment")
+        words = OFFERS[shown][1]
+        told = "" if "shows" in facts else ", as its facts say, of which none is 'shows'"
+        first, second, third = players(shown)[:NAMED]
+        remedy = f"{name} plays on {fitting}"
+        if shown == "row" and "decision set" in reads:
+            told = ", so that one model for all arms would give each the same index"
+            remedy = f"give a learner that takes it models='per_arm', or view='blocks' to {where}"
+        reason = f"{name} {needs}, and {where} {words}{told}: {remedy}; {first}, {second} and {third} play there"
+        return Plays(False, reason)
+    takes = given.arguments if isinstance(given, Recipe) and "num_arms" not in given.bound else {}
+    counted = environment.world.num_arms or facts.get("num_arms")
+    if not counted and "num_arms" in takes and takes["num_arms"].default is inspect.Parameter.empty:
+        remedy = "Environment.facts = {'num_arms': ...}"
+        return Plays(False, f"{name} needs num_arms, and the environment's facts do not hold it: {remedy}")
+    return Plays(True, "")
