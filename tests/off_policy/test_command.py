@@ -85,7 +85,7 @@ WRONG = {
     "share = 2 must be a number in (0, 1)": ("share = 0.5", "share = 2"),
     "'replay' takes one arm a row": ("share = 0.5", "estimator = 'replay'"),
     "clip = -1 must be a number": ("clip = 9", "clip = -1"),
-    "needs arm": ('arm = "arm"', ""),
+    "environment.log: read_logged() missing": ('arm = "arm"', ""),
 }  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def result(algorithms=("one", "two"), epsilon=(0.1, 1.0), seeds=4, times=(1, 2, 
 
 
 DS = result()
-LOG = jb.read_logged(
+CLICKS = jb.read_logged(
     pd.DataFrame({"x": [0.1, 0.2, 0.5, 0.7] * 5, "ad": ["red", "green"] * 10, "click": [0, 1, 1, 0] * 5}),
     arm="ad", reward="click", propensity="uniform",
 )  # fmt: skip
