@@ -3,7 +3,6 @@
 Nothing is built or traced. `jaxbandits.plays` answers for names as well.
 """
 
-import inspect
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,7 +30,7 @@ READS = {
     "agents": ("plays for num_agents agents", "federated_linear"),
 }
 BOUND_KINDS = ("num_agents", "num_experts")  # arguments that tell what is read also where they are given
-NAMED = 3  # algorithms that a refusal names
+SUGGESTED = 3  # algorithms that a refusal names
 
 
 class Plays(NamedTuple):
@@ -53,29 +52,30 @@ def what_is_shown(environment: Environment) -> str:
 def what_is_read(given: Recipe | Algorithm) -> tuple[str, ...]:
     """Keys of `READS`, the likeliest first: an environment must offer one of them.
 
-    What is declared counts, then what a conversion's base reads, then the names of arguments.
+    What is declared counts, then what a conversion's base reads, then the names of arguments that must be given. Of a
+    user's own part without such names nothing is known.
     """
     if isinstance(given, Algorithm):
-        config = given.config
-        kind = given.plays_on or plays_on_by_names([name for name in BOUND_KINDS if config.get(name) is not None])
-        others = {"fixed set": ["arms"], "row": ["decision set"] if "models" in config else []}
-        return (kind, *others.get(kind, []))
-    takes, bound = given.arguments, given.bound
+        kind, config = given.plays_on, given.config
+        if kind is None:
+            kind = plays_on_by_names([name for name in BOUND_KINDS if config.get(name) is not None])
+            return tuple(READS) if kind == "arms" else (kind,)
+        more = {"fixed set": ["arms"], "row": ["decision set"] if "models" in config else []}
+        return (kind, *more.get(kind, []))
+    takes, bound, models = given.arguments, given.bound, given.bound.get("models")
     bases = bound.get("bases")
     base = bases[0] if isinstance(bases, list | tuple) and bases else given.base
-    of_base = what_is_read(recipe_of(base)) if callable(base) else ()
-    models = bound.get("models")
+    of_base = what_is_read(recipe_of(base)) if callable(base) else tuple(READS)
+    if of_base[0] != "row" and ("models" not in takes or models == "shared"):  # the base is left with a shared model
+        of_base = tuple(kind for kind in of_base if kind != "row")
     kind = getattr(given.function, "plays_on", None)
-    if kind is None:
-        needed = [name for name, argument in takes.items() if argument.default is argument.empty and name not in bound]
-        kind = plays_on_by_names([*needed, *(name for name in BOUND_KINDS if bound.get(name) is not None)])
-        if kind == "arms" and "base" in takes:  # without a base anything may come
-            return tuple(x for x in of_base or READS if (x, models) != ("row", "shared"))
-        if kind == "arms":  # an argument with a default need not be filled in
-            return tuple(dict.fromkeys((plays_on_by_names(takes), "arms")))
+    if not isinstance(kind, str):
+        kind = plays_on_by_names([*given.needed, *(name for name in BOUND_KINDS if bound.get(name) is not None)])
+        if kind == "arms":
+            return of_base if "base" in takes else tuple(dict.fromkeys((plays_on_by_names(takes), *READS)))
     if kind == "fixed set" and bound.get("actions") is not None:
         return kind, "arms"  # it is told what it would read
-    if "models" not in takes or models == "shared" or ("base" in takes and "row" not in of_base):
+    if "models" not in takes or models == "shared" or "row" not in of_base:
         return (kind,)
     return ("row", kind) if models == "per_arm" else (kind, "row")
 
@@ -93,8 +93,7 @@ def players(shown: str) -> tuple[str, ...]:
         recipe = recipe_of(getattr(algorithms, name))
         ranks = [offered.index(kind) for kind in what_is_read(recipe) if kind in offered]
         if ranks and "base" not in recipe.arguments:
-            needed = sum(argument.default is inspect.Parameter.empty for argument in recipe.arguments.values())
-            found.append((min(ranks), needed, len(recipe.arguments), name))
+            found.append((min(ranks), len(recipe.needed), len(recipe.arguments), name))
     return tuple(name for *_, name in sorted(found))
 
 
@@ -106,16 +105,15 @@ def judge_pair(given: Recipe | Algorithm, environment: Environment) -> Plays:
         (needs, fitting), where = READS[reads[0]], environment.config.get("name", "this environment")
         words = OFFERS[shown][1]
         told = "" if "shows" in facts else ", as its facts say, of which none is 'shows'"
-        first, second, third = players(shown)[:NAMED]
+        first, second, third = players(shown)[:SUGGESTED]
         remedy = f"{name} plays on {fitting}"
         if shown == "row" and "decision set" in reads:
             told = ", so that one model for all arms would give each the same index"
             remedy = f"give a learner that takes it models='per_arm', or view='blocks' to {where}"
         reason = f"{name} {needs}, and {where} {words}{told}: {remedy}; {first}, {second} and {third} play there"
         return Plays(False, reason)
-    takes = given.arguments if isinstance(given, Recipe) and "num_arms" not in given.bound else {}
     counted = environment.world.num_arms or facts.get("num_arms")
-    if not counted and "num_arms" in takes and takes["num_arms"].default is inspect.Parameter.empty:
+    if not counted and isinstance(given, Recipe) and "num_arms" in given.needed:
         remedy = "Environment.facts = {'num_arms': ...}"
         return Plays(False, f"{name} needs num_arms, and the environment's facts do not hold it: {remedy}")
     return Plays(True, "")
