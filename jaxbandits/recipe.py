@@ -34,8 +34,8 @@ class Recipe(NamedTuple):
     @property
     def needed(self) -> list[str]:
         """The arguments without a default that are not bound yet by their names."""
-        free = [(name, p) for name, p in self.arguments.items() if name not in self.bound and p.kind in BY_NAME]
-        return [name for name, p in free if p.default is p.empty]
+        left = self.arguments.keys() - self.bound.keys()
+        return [k for k, p in self.arguments.items() if k in left and p.default is p.empty and p.kind in BY_NAME]
 
     def takes(self, key: str) -> bool:
         """Whether a (possibly dotted) key reaches an argument that is not bound yet."""

@@ -62,27 +62,31 @@ def what_is_read(given: Recipe | Algorithm) -> tuple[str, ...]:
             return tuple(READS) if kind == "arms" else (kind,)
         more = {"fixed set": ["arms"], "row": ["decision set"] if "models" in config else []}
         return (kind, *more.get(kind, []))
-    takes, bound, models = given.arguments, given.bound, given.bound.get("models")
-    bases = bound.get("bases")
-    base = bases[0] if isinstance(bases, list | tuple) and bases else given.base
-    of_base = what_is_read(recipe_of(base)) if callable(base) else tuple(READS)
-    if of_base[0] != "row" and ("models" not in takes or models == "shared"):  # the base is left with a shared model
-        of_base = tuple(kind for kind in of_base if kind != "row")
-    kind = getattr(given.function, "plays_on", None)
+    kind, takes, bound = getattr(given.function, "plays_on", None), given.arguments, given.bound
     if not isinstance(kind, str):
         kind = plays_on_by_names([*given.needed, *(name for name in BOUND_KINDS if bound.get(name) is not None)])
         if kind == "arms":
-            return of_base if "base" in takes else tuple(dict.fromkeys((plays_on_by_names(takes), *READS)))
+            return _read_by_base(given) if "base" in takes else tuple(dict.fromkeys((plays_on_by_names(takes), *READS)))
     if kind == "fixed set" and bound.get("actions") is not None:
         return kind, "arms"  # it is told what it would read
-    if "models" not in takes or models == "shared" or "row" not in of_base:
+    if "models" not in takes or bound.get("models") == "shared" or "row" not in _read_by_base(given):
         return (kind,)
-    return ("row", kind) if models == "per_arm" else (kind, "row")
+    return ("row", kind) if bound.get("models") == "per_arm" else (kind, "row")
+
+
+def _read_by_base(given: Recipe) -> tuple[str, ...]:
+    """What the base of a conversion reads; everything where there is none."""
+    bases = given.bound.get("bases")
+    base = bases[0] if isinstance(bases, list | tuple) and bases else given.base
+    reads = what_is_read(recipe_of(base)) if callable(base) else tuple(READS)
+    tells = "models" in given.arguments and given.bound.get("models") != "shared"
+    # a base that is told nothing, and binds nothing, has one model for all arms
+    return reads if tells or reads[0] == "row" else tuple(kind for kind in reads if kind != "row")
 
 
 def offers(shown: str, reads: tuple[str, ...]) -> bool:
     """Whether there is, where this is shown, one of the things that an algorithm reads."""
-    return any(kind in OFFERS[shown][0] for kind in reads)
+    return not set(reads).isdisjoint(OFFERS[shown][0])
 
 
 @cache
