@@ -379,7 +379,7 @@ class Environment(NamedTuple):
     world: World
     params: Params
     # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret; reward_range
-    # (low, high)
+    # (low, high); num_rows of data that are played again and again
     facts: dict[str, Any]
     # the factory as a partial: grid keys `environment.x` call it again. `validation.factory` fills in both
     remake: Callable[..., "Environment"] | None = None
