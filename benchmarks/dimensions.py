@@ -6,8 +6,8 @@
     python benchmarks/dimensions.py linucb:64 online_ucb:16
     python benchmarks/dimensions.py --turns N             processes of each side, of which the least counts (1)
 
-64 lanes on ten arms that are redrawn at every play; *per arm* on rows of labelled data, with 14 features of three
-classes, else of ten. Every figure is of a process of its own on one core, with no
+64 lanes on ten arms that are redrawn at every play; *per arm* on labelled rows in their order, with 14 features of
+three classes, else of ten. Every figure is of a process of its own on one core, with no
 compiled program on disk. *compile* are the CPU seconds of its first sweep less those of another one, the least of
 `REPEATS`, of which *a play* is a share. *peak* is the process's largest resident memory, imports included. `!` marks
 what is above what was asked of an idle machine. Where nothing is asked of a ratio, the other checkout does not run.
@@ -83,7 +83,7 @@ world = partial(jb.environments.contextual_linear, num_arms=10, dim=dim)
 if per_arm:
     labels = np.arange(1000) % (3 if dim == 14 else 10)
     features = np.random.default_rng(0).normal(size=(1000, dim - 1)) + labels[:, None]
-    world = partial(jb.environments.classification, features=features, labels=labels)
+    world = partial(jb.environments.classification, features=features, labels=labels, shuffle=False)
 
 def swept(horizon, seeds=lanes):
     began = time.process_time()
