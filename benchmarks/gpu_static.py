@@ -126,12 +126,14 @@ def program(name: str) -> Any:
 
     import numpy as np
 
-    from jaxbandits.catalogue import ALGORITHMS
+    from jaxbandits.catalogue import ALGORITHMS, PER_ARM
 
     stem, sizes = split(name)
-    row = ALGORITHMS[stem]
+    row = (ALGORITHMS | PER_ARM)[stem]
     if not sizes:
         return row
+    if stem in PER_ARM:
+        return row._replace(environment=partial(row.environment, *sizes), horizon=PLAYS)
     keywords = getattr(row.environment, "keywords", {})
     if "means" in keywords:
         (arms,) = sizes

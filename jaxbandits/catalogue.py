@@ -145,12 +145,11 @@ OPTIMIZED: dict[str, SmallSweep] = {
 }
 
 # Further cases of algorithms that have a model of every arm where plays show rows.
-_NOISY = {"epsilon": 10.0, "delta": 0.1}
 PER_ARM: dict[str, SmallSweep] = {
     "linucb per arm": SmallSweep(a.linucb, rows),
     "linear_thompson per arm": SmallSweep(a.linear_thompson, rows),
-    "ldp_linucb per arm": SmallSweep(partial(a.ldp_linucb, **_NOISY), rows),
-    "jdp_linucb per arm": SmallSweep(partial(a.jdp_linucb, tree="binary", **_NOISY), rows),
+    "ldp_linucb per arm": SmallSweep(partial(a.ldp_linucb, epsilon=10.0), rows),
+    "jdp_linucb per arm": SmallSweep(partial(a.jdp_linucb, epsilon=10.0, tree="binary"), rows),
 }
 
 _REFERENCE = partial(contexts, contexts="fixed", features="reference", reward="gaussian")

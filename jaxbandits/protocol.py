@@ -379,8 +379,9 @@ class Environment(NamedTuple):
     world: World
     params: Params
     # num_arms, dim, num_agents, num_experts, actions: what `sweep` fills in; means [K] for exact regret; reward_range
-    # (low, high); shows: "nothing", "row" [P, d], "decision set" [P, K, d], "fixed set" (one that never changes, which
-    # `actions` holds), "advice" or "agents"; without it by num_agents, num_experts, actions, dim (a decision set)
+    # (low, high); num_rows of data that are played again and again; shows: "nothing", "row" [P, d], "decision set"
+    # [P, K, d], "fixed set" (one that never changes, which `actions` holds), "advice" or "agents"; without it by
+    # num_agents, num_experts, actions, dim (a decision set)
     facts: dict[str, Any]
     # the factory as a partial: grid keys `environment.x` call it again. `validation.factory` fills in both
     remake: Callable[..., "Environment"] | None = None

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from jaxbandits.formatting import show
 
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
 
 class Unwrapped(NamedTuple):
     """A factory, or a called part, without the partials around it."""
@@ -28,6 +30,12 @@ class Recipe(NamedTuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return recipe_of, (self.factory,)  # annotations of a user's function need not be picklable
+
+    @property
+    def needed(self) -> list[str]:
+        """The arguments without a default that are not bound yet by their names."""
+        left = self.arguments.keys() - self.bound.keys()
+        return [k for k, p in self.arguments.items() if k in left and p.default is p.empty and p.kind in BY_NAME]
 
     def takes(self, key: str) -> bool:
         """Whether a (possibly dotted) key reaches an argument that is not bound yet."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandits.auditing.neighbours import Edit, Input, edits
-from jaxbandits.auditing.transcripts import MAX_WINDOWS, Runs, Shown, feature_dim, setting_of
+from jaxbandits.auditing.transcripts import MAX_WINDOWS, Runs, Shown, feature_dim, setting_of, what_it_reads
 from jaxbandits.mechanisms.composition import Event
 from jaxbandits.protocol import Algorithm, Environment, Span
 from jaxbandits.spans import windows_offered
@@ -56,7 +56,9 @@ def find_differences(algorithm: Algorithm, environment: Environment) -> Differen
     dim = feature_dim(environment, public) if claim.unit == "user" else 0
     setting = setting_of(algorithm, environment, whole=False, adaptive=False)
     windows = _windows(algorithm.schedule)
-    runner = Runs(setting._replace(windows=windows), params, Input(public, ()))
+    # where a message tells of an arm, later arms may follow from earlier messages, whatever the model
+    arms = setting.arms or what_it_reads(algorithm) == "row"
+    runner = Runs(setting._replace(windows=windows, arms=arms), params, Input(public, ()))
 
     def show_plays(plays: list[int]) -> tuple[list[Edit], Shown]:
         chosen = [edit for play in plays for edit in _edits(claim.unit, play, claim.bound, dim, setting.chosen)]

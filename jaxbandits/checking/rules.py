@@ -19,8 +19,8 @@ from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import one_line, place_of
 from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.random import Draws
-from jaxbandits.recipe import recipe_of
-from jaxbandits.sweeps.arguments import NAMED, PARTS, call_factory, factory_of, part_factory
+from jaxbandits.recipe import BY_NAME, recipe_of
+from jaxbandits.sweeps.arguments import PARTS, call_factory, factory_of, part_factory
 from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import build_algorithm, parts_in, with_horizon
@@ -102,7 +102,7 @@ def _build_part(subject: Subject, slot: str, environment: Any = None) -> Any:
     part, horizon = getattr(subject, slot), subject.horizon
     recipe = factory_of(part, slot, slot) if slot == "algorithm" else part_factory(part, slot)
     for parameter in recipe.arguments.values():
-        if parameter.kind not in NAMED:
+        if parameter.kind not in BY_NAME:
             what = NO_NAMES if parameter.kind is parameter.POSITIONAL_ONLY else ANY_NAMES
             raise ValueError(f"{slot}: the factory takes {what}")
     if slot == "algorithm":

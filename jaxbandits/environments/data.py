@@ -58,9 +58,8 @@ Shuffle = Annotated[
 ]
 Against = Annotated[
     Literal["row", "fixed"],
-    Doc(
-        """What regret is measured against. "row": the best arm of every row; "fixed": the arm best over plays 1..t."""
-    ),
+    Doc("""What regret is measured against: the best arm of every row, or the fixed arm that is best over plays
+        1..t."""),
 ]
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandits.environments.labelled_rows import read_matrix
 from jaxbandits.environments.user_tables import few
-from jaxbandits.validation import array, integer
+from jaxbandits.validation import integer
 
 Floats = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
@@ -28,9 +29,9 @@ class Rows(NamedTuple):
 
     def apply(self, features: Any) -> Floats:
         """Other features [m, p] as rows [m, d], by the same numbers."""
-        x = array("features", features, 2, shape=(None, len(self.names)), remedy=f"columns are {few(self.names)}")
-        given = getattr(features, "names", None)
-        if given is not None and tuple(given) != self.names and not self.names[0].startswith("features["):
+        x, given = read_matrix("features", features)
+        unnamed = any(names[0].startswith("features[") for names in (given, self.names))
+        if len(given) != len(self.names) or (tuple(given) != self.names and not unnamed):
             raise ValueError(f"features has the columns {few(given)}; they must be {few(self.names)}, in this order")
         x = (x - self.mean) / self.spread
         x = x if self.axes is None else x @ self.axes.T

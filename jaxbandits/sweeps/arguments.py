@@ -8,7 +8,6 @@ import contextlib
 import functools
 import importlib
 import importlib.metadata
-import inspect
 import re
 import sys
 import zlib
@@ -31,7 +30,6 @@ from jaxbandits.validation import Arguments, integer, prefix_errors
 
 MAX_CHECKPOINTS = 10**6
 PARTS = ("environment", "reward_adversary", "message_adversary")
-NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 # of every argument that is a part: where its factories are, what they return, and what that is called
 PART_KINDS: dict[str, tuple[Any, Any, str]] = {
     "algorithm": (algorithms, Algorithm, "an algorithm"),
@@ -131,9 +129,10 @@ def call_factory(recipe: Recipe, slot: str, prefix: str | None = None, place: st
     prefix: how grid keys that could give a missing argument begin; None without a grid. place: what an error of the
     factory begins with, such as a label.
     """
-    function, bound, name = recipe.function, recipe.bound, recipe.name
-    needed = [k for k, p in recipe.arguments.items() if p.default is p.empty and p.kind in NAMED and k not in bound]
-    if missing := needed[len(getattr(recipe.factory, "args", ())) :]:  # a partial binds the first ones by position
+    function, name = recipe.function, recipe.name
+    if missing := recipe.needed[
+        len(getattr(recipe.factory, "args", ())) :
+    ]:  # a partial binds the first ones by position
         values = ", ".join(f"{key}=..." for key in missing)
         grid = "" if prefix is None else f" or {' and '.join(prefix + key for key in missing)} in the grid"
         whose = f"{place}: " if slot == "algorithm" and place not in ("", name) else ""

@@ -252,7 +252,7 @@ def warn(cells: Sequence[tuple[Any, ...]], dtype: str, stacklevel: int) -> None:
             checked[key] = list(doubts_of_moments(algorithm, environment, adversary)), list(precision)
         beyond, lost = checked[key]
         others = doubts_of_federation(algorithm, environment), doubts_of_range(algorithm, environment)
-        if "num_rows" in environment.facts:
+        if environment.facts.get("num_rows"):
             others += (doubts_of_repeats(algorithm, environment),)
         for about, *doubt in itertools.chain(beyond, *others, doubts_of_spending(algorithm), lost):
             found.setdefault((label, about), []).append(doubt)

@@ -194,7 +194,7 @@ class Results:
             claim = cell.algorithm.guarantee
             if claim.model != "none":
                 stated = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
-                if "num_rows" in cell.environment.facts:
+                if cell.environment.facts.get("num_rows"):
                     stated["plays"] = str(
                         max(int(stated.get("plays", 1)), plays_of_a_row(cell.environment, cell.horizon))
                     )

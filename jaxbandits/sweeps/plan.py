@@ -201,11 +201,10 @@ def fitting_in(algorithm: Algorithm, facts: Mapping[str, Any], label: str) -> Al
 
 def check_pair(given: Recipe | Algorithm, environment: Environment, label: str) -> None:
     """An error where the algorithm does not play in the environment: TypeError where it then lacks an argument."""
-    found, facts = judge_pair(given, environment), environment.facts
-    if not found:
-        takes = given.arguments if isinstance(given, Recipe) else {}
-        lacks = [name for name in TOLD_BY if name in takes and name not in given.bound and name not in facts]
-        kind = TypeError if any(takes[name].default is takes[name].empty for name in lacks) else ValueError
+    found = judge_pair(given, environment)
+    if not found.ok:
+        needed = given.needed if isinstance(given, Recipe) else ()
+        kind = TypeError if any(name in TOLD_BY and name not in environment.facts for name in needed) else ValueError
         raise kind(found.reason if found.reason.startswith(label) else f"{label}: {found.reason}")
 
 

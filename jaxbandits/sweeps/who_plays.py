@@ -3,7 +3,6 @@
 Nothing is built or traced. `jaxbandits.plays` answers for names as well.
 """
 
-import inspect
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,7 +30,7 @@ READS = {
     "agents": ("plays for num_agents agents", "federated_linear"),
 }
 BOUND_KINDS = ("num_agents", "num_experts")  # arguments that tell what is read also where they are given
-NAMED = 3  # algorithms that a refusal names
+SUGGESTED = 3  # algorithms that a refusal names
 
 
 class Plays(NamedTuple):
@@ -53,36 +52,41 @@ def what_is_shown(environment: Environment) -> str:
 def what_is_read(given: Recipe | Algorithm) -> tuple[str, ...]:
     """Keys of `READS`, the likeliest first: an environment must offer one of them.
 
-    What is declared counts, then what a conversion's base reads, then the names of arguments.
+    What is declared counts, then what a conversion's base reads, then the names of arguments that must be given. Of a
+    user's own part without such names nothing is known.
     """
     if isinstance(given, Algorithm):
-        config = given.config
-        kind = given.plays_on or plays_on_by_names([name for name in BOUND_KINDS if config.get(name) is not None])
-        others = {"fixed set": ["arms"], "row": ["decision set"] if "models" in config else []}
-        return (kind, *others.get(kind, []))
-    takes, bound = given.arguments, given.bound
-    bases = bound.get("bases")
-    base = bases[0] if isinstance(bases, list | tuple) and bases else given.base
-    of_base = what_is_read(recipe_of(base)) if callable(base) else ()
-    models = bound.get("models")
-    kind = getattr(given.function, "plays_on", None)
-    if kind is None:
-        needed = [name for name, argument in takes.items() if argument.default is argument.empty and name not in bound]
-        kind = plays_on_by_names([*needed, *(name for name in BOUND_KINDS if bound.get(name) is not None)])
-        if kind == "arms" and "base" in takes:  # without a base anything may come
-            return tuple(x for x in of_base or READS if (x, models) != ("row", "shared"))
-        if kind == "arms":  # an argument with a default need not be filled in
-            return tuple(dict.fromkeys((plays_on_by_names(takes), "arms")))
+        kind, config = given.plays_on, given.config
+        if kind is None:
+            kind = plays_on_by_names([name for name in BOUND_KINDS if config.get(name) is not None])
+            return tuple(READS) if kind == "arms" else (kind,)
+        more = {"fixed set": ["arms"], "row": ["decision set"] if "models" in config else []}
+        return (kind, *more.get(kind, []))
+    kind, takes, bound = getattr(given.function, "plays_on", None), given.arguments, given.bound
+    if not isinstance(kind, str):
+        kind = plays_on_by_names([*given.needed, *(name for name in BOUND_KINDS if bound.get(name) is not None)])
+        if kind == "arms":
+            return _read_by_base(given) if "base" in takes else tuple(dict.fromkeys((plays_on_by_names(takes), *READS)))
     if kind == "fixed set" and bound.get("actions") is not None:
         return kind, "arms"  # it is told what it would read
-    if "models" not in takes or models == "shared" or ("base" in takes and "row" not in of_base):
+    if "models" not in takes or bound.get("models") == "shared" or "row" not in _read_by_base(given):
         return (kind,)
-    return ("row", kind) if models == "per_arm" else (kind, "row")
+    return ("row", kind) if bound.get("models") == "per_arm" else (kind, "row")
+
+
+def _read_by_base(given: Recipe) -> tuple[str, ...]:
+    """What the base of a conversion reads; everything where there is none."""
+    bases = given.bound.get("bases")
+    base = bases[0] if isinstance(bases, list | tuple) and bases else given.base
+    reads = what_is_read(recipe_of(base)) if callable(base) else tuple(READS)
+    tells = "models" in given.arguments and given.bound.get("models") != "shared"
+    # a base that is told nothing, and binds nothing, has one model for all arms
+    return reads if tells or reads[0] == "row" else tuple(kind for kind in reads if kind != "row")
 
 
 def offers(shown: str, reads: tuple[str, ...]) -> bool:
     """Whether there is, where this is shown, one of the things that an algorithm reads."""
-    return any(kind in OFFERS[shown][0] for kind in reads)
+    return not set(reads).isdisjoint(OFFERS[shown][0])
 
 
 @cache
@@ -93,8 +97,7 @@ def players(shown: str) -> tuple[str, ...]:
         recipe = recipe_of(getattr(algorithms, name))
         ranks = [offered.index(kind) for kind in what_is_read(recipe) if kind in offered]
         if ranks and "base" not in recipe.arguments:
-            needed = sum(argument.default is inspect.Parameter.empty for argument in recipe.arguments.values())
-            found.append((min(ranks), needed, len(recipe.arguments), name))
+            found.append((min(ranks), len(recipe.needed), len(recipe.arguments), name))
     return tuple(name for *_, name in sorted(found))
 
 
@@ -106,16 +109,15 @@ def judge_pair(given: Recipe | Algorithm, environment: Environment) -> Plays:
         (needs, fitting), where = READS[reads[0]], environment.config.get("name", "this environment")
         words = OFFERS[shown][1]
         told = "" if "shows" in facts else ", as its facts say, of which none is 'shows'"
-        first, second, third = players(shown)[:NAMED]
+        first, second, third = players(shown)[:SUGGESTED]
         remedy = f"{name} plays on {fitting}"
         if shown == "row" and "decision set" in reads:
             told = ", so that one model for all arms would give each the same index"
             remedy = f"give a learner that takes it models='per_arm', or view='blocks' to {where}"
         reason = f"{name} {needs}, and {where} {words}{told}: {remedy}; {first}, {second} and {third} play there"
         return Plays(False, reason)
-    takes = given.arguments if isinstance(given, Recipe) and "num_arms" not in given.bound else {}
     counted = environment.world.num_arms or facts.get("num_arms")
-    if not counted and "num_arms" in takes and takes["num_arms"].default is inspect.Parameter.empty:
+    if not counted and isinstance(given, Recipe) and "num_arms" in given.needed:
         remedy = "Environment.facts = {'num_arms': ...}"
         return Plays(False, f"{name} needs num_arms, and the environment's facts do not hold it: {remedy}")
     return Plays(True, "")

@@ -249,7 +249,7 @@ BUGS = {
     "no factory": Planted("builds", 3, "must be a factory"),
     "missing argument": Planted("builds", jb.algorithms.ldp_ucb, "partial(jb.algorithms.ldp_ucb, epsilon=...)"),
     "unknown argument": Planted("builds", partial(jb.algorithms.ucb1, epsilon=1), "no argument 'epsilon'"),
-    "no such argument here": Planted("builds", partial(jb.algorithms.linucb), "linucb needs dim"),
+    "no such argument here": Planted("builds", partial(jb.algorithms.linucb), "linucb reads dim features of each arm"),
     "a string among params": Planted("builds", own(params=Params("1", 1.0)),
         "Algorithm.params.noise_scale = '1' must be a number"),
     "None among params": Planted("builds", own(params=Params(None, 1.0)),

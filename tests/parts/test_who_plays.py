@@ -210,7 +210,7 @@ def test_users_own_parts_are_asked_by_names():
     def wraps(*, num_experts, base): ...
 
     assert not jb.plays(needs, catalogue.arms) and jb.plays(needs, catalogue.contexts)
-    assert jb.plays(may_use, catalogue.arms) and jb.plays(may_use, catalogue.federated)
+    assert all(jb.plays(may_use, catalogue.WORLDS[name]) for name in ("arms", "contexts", "experts", "federated"))
     assert not jb.plays(partial(may_use, num_agents=3), catalogue.arms)
     assert jb.plays(partial(wraps, base=a.ucb1), catalogue.experts)
     assert not jb.plays(partial(wraps, base=a.ucb1), catalogue.arms)

@@ -33,6 +33,7 @@ CONFIDENCE = 1 - 1e-3 / FAMILY
 ACTIONS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 SMALL = {"num_arms": 2, "horizon": 40}
 USERS = SMALL | {"dim": 2}
+ROWS = {"num_arms": 3, "dim": 2, "models": "per_arm", "delta": 0.2}
 BATCHES = {"actions": ACTIONS, "horizon": 40, "num_batches": 2, "epsilon": 1.0}
 CONCENTRATED = {"rho": 0.5 / gaussian_scale(1.0, 1.0, 0.1, "analytic") ** 2, "delta": 0.1}
 TEAM = {"num_agents": 3, "num_arms": 2, "dim": 2, "window": 4, "epsilon": 1.0, "delta": 0.2}
@@ -317,6 +318,37 @@ def missing_answer(encode, program):
     return told
 
 
+def one_block(noisy, clean, arm):
+    """Of blocks with an axis of the arms at their end, the noisy one of an arm beside the clean ones of the others."""
+
+    def choose(x, y):
+        own = jnp.arange(x.shape[-1], dtype=arm.dtype) == arm
+        return jnp.where(own.reshape((1,) * (x.ndim - 1) + own.shape), x, y)
+
+    return jax.tree.map(choose, noisy, clean)
+
+
+def noise_on_one_block(encode, program):
+    """Clients with a model of every arm whose noise is on the block of their own arm alone."""
+
+    def told(params, note, draws, t, context, action, *args):
+        noisy, clean = (encode(p, note, draws, t, context, action, *args) for p in (params, silent(params)))
+        return one_block(noisy, clean, action[0])
+
+    return told
+
+
+def noise_on_one_release(update, program):
+    """A server with a model of every arm that adds noise to the sums of the played arm alone."""
+
+    def told(params, state, draws, t, note, message, used):
+        after, noisy = update(params, state, draws, t, note, message, used)
+        _, clean = update(silent(params), state, draws, t, note, message, used)
+        return after, one_block(noisy, clean, jnp.argmax(message.gram[0][0] + message.gram[2][0]))
+
+    return told
+
+
 half = params_times("mechanism_scale", 0.5)
 HALVED = [
     "ldp_exp3", "local_exp4", "ldp_ucb", "ldp_ucb, flips", "robust_elimination", "robust_elimination, M2",
@@ -388,12 +420,18 @@ MUTANTS = {
     "wrong side, amplified": Mutant("amplified", program_with(encode=noise_after, update=late_normal)),
     "spent twice, online_ucb": Mutant("online_ucb", program_with(encode=sent_twice, update=first_used), 4 * RUNS),
     "spent twice, ldp_linucb": Mutant("ldp_linucb", program_with(encode=sent_twice, update=first_used)),
+    # the arm is told by where the noise is
+    "noise on one block, ldp_linucb": Mutant("ldp_linucb, arms", program_with(encode=noise_on_one_block)),
+    "noise on one block, jdp_linucb": Mutant("jdp_linucb, arms", program_with(update=noise_on_one_release)),
 }
 CENTRAL = SMALL | {"epsilon": 1.0, "moment": "central", "mean_bound": 30.0, "histogram_scale": 0.0}
 BASE = partial(a.online_ucb, epsilon=1.0, delta=0.2, learner="ogd")
 FAMILIES = {label: factory for label, (factory, _) in TIGHT.items()} | {
     "byzantine_ucb, long": partial(TIGHT["byzantine_ucb"][0], horizon=20),
     "vector": partial(a.shuffle_linucb, **USERS, protocol="vector", window=4, epsilon=1.0, delta=0.1),
+    # with a block of every arm, of which the likeliest event is one of many numbers
+    "ldp_linucb, arms": partial(a.ldp_linucb, **ROWS, horizon=40, epsilon=1.0),
+    "jdp_linucb, arms": partial(a.jdp_linucb, **ROWS, horizon=7, tree="binary", epsilon=1.0),
     # whose claim is not tight at its first plays
     "instrument": partial(a.ldp_instrument_ucb, **USERS, epsilon=1.0, delta=0.2),
     "prm_elimination, central": partial(a.prm_elimination, **CENTRAL, threshold_scale=0.0),
@@ -417,7 +455,7 @@ OF_EVERY_KIND = [
     "missing clip, ldp_ucb", "missing clip, byzantine_ucb", "missing clip of rewards, online_ucb",
     "missing rewards told, online_ucb", "reused address, ldp_exp3", "reused address, private_batched",
     "wrong side, ldp_ucb", "wrong side, private_batched", "spent twice, ldp_exp3", "spent twice, private_batched",
-    "spent twice, later batches, private_batched",
+    "spent twice, later batches, private_batched", "noise on one block, ldp_linucb",
 ]  # fmt: skip
 
 
@@ -432,6 +470,16 @@ def test_a_mutant_is_caught(label):
     found = jb.audit(changed, runs=mutant.runs, confidence=CONFIDENCE)
     assert found.claimed == claim
     assert found.refuted, found
+
+
+@pytest.mark.parametrize("label", ["ldp_linucb, arms", "jdp_linucb, arms"])
+def test_which_arm_is_shown_costs_no_more_than_is_claimed(label):
+    """Of users with the same feature and answer: their messages are 2 apart, of sqrt(4.5) that are claimed."""
+    edit = Edit(play=1, reward=1.0, feature=[1.0, 0.0])
+    pairs = [(edit._replace(arm=0), edit._replace(arm=2))]
+    found = jb.audit(FAMILIES[label](), runs=4 * RUNS, confidence=CONFIDENCE, pairs=pairs)
+    assert {side.arm for side in found.event.pair} == {0, 2}
+    assert 0.6 < found.epsilon_lower < 0.95 and not found.refuted
 
 
 def test_an_audit_is_repeatable_and_takes_a_seed_and_a_pair():

@@ -200,6 +200,10 @@ def test_inputs_by_hand():
         0.5,
         -0.5,
     ]
+    shown = neighbours.edits("user", [3], bound=0.5, dim=3, arms=4)
+    assert [edit.arm for edit in shown] == [()] * 44 + [0, 3] * 8 and not any(edit.apart for edit in shown[44:])
+    for edit, other in zip(shown[44::2], shown[36:44], strict=True):  # the same users, of the first and the last arm
+        assert edit.reward == other.reward and edit.feature.tolist() == other.feature.tolist()
     line = neighbours.edits("user", [3])
     lengths = [float(edit.feature[0]) for edit in line if not edit.apart][::5]
     np.testing.assert_allclose(lengths, [*np.cos(turn), *(8 * np.cos(turn)), INF])
@@ -248,6 +252,9 @@ REFUSED = [
     ((Edit(2, message=[1.0]),) * 2, {"unit": "message", "last": 4}, "message = .* must be 2 numbers for unit"),
     ((Edit(2, message=[1.0, 1.0]),) * 2, CHECKED, "message = .* must be left out for unit 'reward'"),
     ((Edit(2, apart=True),) * 2, CHECKED, "apart = True is for unit 'user', not 'reward': leave it out"),
+    ((USER._replace(arm=1),) * 2, {"unit": "user", "last": 4, "dim": 2},
+     "pairs: arm = 1 is for users to whom an arm is shown: leave it out"),
+    ((USER._replace(arm=4),) * 2, {"unit": "user", "last": 4, "dim": 2, "arms": 4}, "pairs: arm = 4 .* 3"),
 ]  # fmt: skip
 
 
@@ -265,6 +272,8 @@ def test_pairs_of_a_user():
     assert one.apart is True and one.feature.dtype == np.float32 and one.feature.tolist() == [1.0, 0.0]
     plain = USER._replace(apart=())
     assert neighbours.check_pairs([(plain, plain)], "user", 4, dim=2)[0][0].apart is False
+    ((one, other),) = neighbours.check_pairs([(USER, USER._replace(arm=np.int32(3)))], "user", 4, dim=2, arms=4)
+    assert (one.arm, other.arm) == ((), 3)
     ((one, _),) = neighbours.check_pairs([(Edit(2, message=(1, 2)),) * 2], "message", 4)
     assert one.message.tolist() == [1.0, 2.0] and one.feature == () and other.message == () and one.apart == ()
 
@@ -311,6 +320,21 @@ def test_what_an_edited_world_pays_and_shows():
     apart = seen(*edit, True, np.uint32(4))[0]
     np.testing.assert_allclose(apart[1], own[1])
     assert (apart != own).any((1, 2)).tolist() == [True, False, True]  # others have features of their own
+
+
+def test_the_private_play_plays_the_arm_of_the_edit():
+    made = a.linucb(num_arms=3, dim=2, horizon=9, models="per_arm")
+    program = neighbours.with_arm(made.program)
+
+    @uncompiled
+    def action(play, arm, t):
+        shown = neighbours.ShownArm(made.params, play, arm)
+        draws = jb.random.Draws(np.uint32(1), "alg")
+        return program.act(shown, program.init(shown, draws), draws, t[None], jnp.ones((1, 2)))[0]
+
+    two, three = np.int32(2), np.int32(3)
+    found = [action(two, np.int32(arm), t).tolist() for arm, t in ((2, two), (2, three), (-1, two))]
+    assert found == [[2], [0], [0]]  # all arms tie, and the lowest is played
 
 
 # ---------------------------------------------------------------- transcripts
@@ -797,6 +821,8 @@ def test_what_is_looked_for_by_hand():
     assert {edit.reward for edit in users} == {0.5, -0.5} and not any(edit.apart for edit in users) and len(users) == 12
     wide = differences._edits("user", 4, INF, 2)
     assert all(np.isfinite([*edit.feature, edit.reward]).all() and edit.reward for edit in wide)
+    shown = differences._edits("user", 4, 0.5, 2, 3)[len(users) :]
+    assert [edit.arm for edit in shown] == [0, 2] * 8
     assert {edit.reward for edit in wide} == {1.0, -1.0, 1024.0} and len(wide) == 18
     over = NOTHING._replace(changed=3, compared=7, allowed=2, size=1.002, limit=1.0)
     assert differences.describe_fault(over, "loss_vector") == (

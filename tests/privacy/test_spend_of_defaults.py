@@ -16,8 +16,12 @@ BUDGETS = (0.2, 1.0, 10.0, 50.0)
 HORIZONS = (1000, 20_000)
 LESS = "spends less"  # words of a docstring
 # What has to be chosen before there is a budget at all.
+PER_ARM = {"models": "per_arm"}
 STATISTICS = [{"statistics": name} for name in ("ldp", "jdp", "shuffle")]
+STATISTICS += [{"statistics": name} | PER_ARM for name in ("ldp", "jdp")]
 CHOICES = {
+    "ldp_linucb": [{}, PER_ARM],
+    "jdp_linucb": [{}, PER_ARM],
     "linear_thompson": STATISTICS,
     "epsilon_greedy": STATISTICS,
     "byzantine_ucb": [{"privacy": name} for name in ("counter", "tree", "increment")],

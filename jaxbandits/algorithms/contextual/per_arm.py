@@ -17,9 +17,9 @@ from jax import lax
 from jaxbandits.algorithms.contextual import selection
 from jaxbandits.algorithms.contextual.selection import TIE, Plays, Scores, UcbParams, ucb_width
 from jaxbandits.algorithms.contextual.statistics import Statistics
-from jaxbandits.numerics import argmax, dot, left_out, materialize
-from jaxbandits.numerics.least_squares import ridge_scores, weighted_rank_one
-from jaxbandits.numerics.packed import block_products, split_features
+from jaxbandits.numerics import added, argmax, left_out, materialize
+from jaxbandits.numerics.least_squares import ridge_scores
+from jaxbandits.numerics.packed import block_products, inners, split_features
 from jaxbandits.protocol import Program
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Float
@@ -49,7 +49,12 @@ def plain_arms(num_arms: int, dim: int) -> Statistics:
     def update(params, scale, state, draws, t, message, used):
         (x, arm), reward = message
         own = jax.tree.map(lambda models: models[arm], state)
-        new = ArmModels(*weighted_rank_one(own.inverse, own.theta, own.rest, x[0], reward)[:3])
+        v = block_products(own.inverse[None], x)[0]
+        score, square = inners((x[0], own.theta), (x[0], v))
+        shrink = 1 / (1 + square)
+        step = -(v[:, None] * v[None, :] * shrink), v * ((reward - score) * shrink)
+        (inverse, theta), rest = added(own[:2], own.rest, step)
+        new = ArmModels(inverse, theta, rest)
         return jax.tree.map(lambda models, one: models.at[arm].set(one), state, new), ()
 
     return Statistics(init, encode, update, lambda params, scale, state, t: state)
@@ -59,7 +64,8 @@ def scores_of_arms(estimate: Any, x: Float[Array, "... d"]) -> tuple[Array, Arra
     """<x, theta_a> and x' P_a x of every arm, [K], of `ArmModels` or a `Regression` of blocks; x: [K, d] or for all."""
     if isinstance(estimate, ArmModels):
         x = lax.broadcast_to_rank(x, 2)
-        return dot(x, estimate.theta), dot(x, block_products(estimate.inverse, x))
+        score, square = inners((x, estimate.theta), (x, block_products(estimate.inverse, x)))
+        return score, square
     gram, vector, ridge = estimate
     if isinstance(vector, tuple):
         return ridge_scores(gram, vector, ridge, split_features(x))
