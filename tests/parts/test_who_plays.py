@@ -68,7 +68,7 @@ def test_the_named_environments_are_those_of_the_catalogue():
         assert catalogue.WORLDS[world_name]().config["name"] in READS[kind][1]
 
 
-@pytest.mark.parametrize(("name", "where"), dealt(FITTING, 128))
+@pytest.mark.parametrize(("name", "where"), dealt(FITTING, 16))
 def test_a_window_of_a_pair_that_plays_is_traced(name, where):
     subject = Subject(catalogue.ALGORITHMS[name].algorithm, world(where), horizon=96)
     parts = parts_in(subject.cell, "float32")
