@@ -24,7 +24,7 @@ OFFERS: dict[str, tuple[tuple[str, ...], str]] = {
 READS = {
     "arms": ("plays one arm at a time", "bernoulli_arms"),
     "row": ("reads one row of features for all arms", "classification"),
-    "decision set": ("reads dim features of each arm", "contextual_linear or linear_arms"),
+    "decision set": ("reads dim features of each arm", "contextual_linear and linear_arms"),
     "fixed set": ("plans with actions that never change", "linear_arms"),
     "advice": ("reads the advice of num_experts experts", "rotating_experts"),
     "agents": ("plays for num_agents agents", "federated_linear"),
@@ -113,7 +113,8 @@ def judge_pair(given: Recipe | Algorithm, environment: Environment) -> Plays:
         remedy = f"{name} plays on {fitting}"
         if shown == "row" and "decision set" in reads:
             told = ", so that one model for all arms would give each the same index"
-            remedy = f"give a learner that takes it models='per_arm', or view='blocks' to {where}"
+            there = f"{name} plays on classification with view='blocks', {fitting}"
+            remedy = f"give models='per_arm' to a learner that takes it; {there}"
         reason = f"{name} {needs}, and {where} {words}{told}: {remedy}; {first}, {second} and {third} play there"
         return Plays(False, reason)
     counted = environment.world.num_arms or facts.get("num_arms")
