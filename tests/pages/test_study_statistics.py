@@ -15,7 +15,7 @@ import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
-from jaxbandits.papers.ldp_contextual import favourable
+from jaxbandits.papers.ldp_contextual import favourable, root_t
 from jaxbandits.papers.private_adversarial import lemmas, two_arms
 from jaxbandits.papers.private_robust_mab import moment_order
 from jaxbandits.papers.robust_linear import dimension
@@ -123,6 +123,30 @@ def test_features_that_are_all_alike_have_the_eigenvalue_of_uniform_play():
     assert favourable.best_arm(rng, 4000, 0.0) == pytest.approx(favourable.LARGEST, abs=0.01)
     assert favourable.best_arm(rng, 4000, 1.0) == pytest.approx(4.3e-4, rel=0.15)
     assert favourable.best_arm(rng, 4000, None) == pytest.approx(3.9e-3, rel=0.15)
+
+
+def test_exponents_and_ratios_of_trusting_nobody_are_those_of_powers():
+    """Regret 3 sqrt(T) of instruments, T^(3/4) of LDP and T / 4 of others; T = 20,000 is spoiled, and in no fit."""
+    results = {}
+    for name, one in root_t.sweeps(True).items():
+        ds, (dim, T) = invented(one, np.random.default_rng(0)), map(int, name.split("-"))
+        powers = {"instruments": 3 * T**0.5, "LDP": T**0.75} if T != 20_000 else {"instruments": 4000, "LDP": 4500}
+        mean = np.array([powers.get(label, T / 4) for label in ds["algorithm"].values])[:, None, None, None]
+        ds["regret"][:] = mean * dim * np.array([1, 1, 1, 1, 1, 7])[:, None]  # six seeds
+        results[name] = ds
+        thin, thick = (ds["environment.thickness"].sel(epsilon=f"ε = 1, {word}").item() for word in ("thin", "thick"))
+        if name == "5-1000000":  # s = sqrt(4.5) / mu
+            assert thin == pytest.approx((4.5 / 0.3884012483**2 * 5 / 1e6) ** 0.25) and thick**2 == pytest.approx(0.5)
+    told = {one.statement: one for one in root_t.claims(results)}
+    for label, slope, mean, median in (("instruments", 0.5, 30_000, 15_000), ("LDP", 0.75, 316_228, 158_114)):
+        one = told[f"exponent of T, d = 5, ε = 1, thick: {label}"]
+        assert one.measured.startswith(f"{slope:.2f} [{slope:.2f}, {slope:.2f}]; ") and one.paper
+        assert one.measured.endswith(f"{mean:,} (median {median:,}) at 1,000,000")
+    assert not told["exponent of T, d = 5, ε = 1, thick: JDP"].paper
+    longest = told["regret over that of instruments, d = 2, ε = 10, thin, T = 1,000,000"].measured
+    assert longest.startswith("LDP 10.54 [10.54, 10.54], OnlineUCB 83.33 ") and "instruments" not in longest
+    short = told["regret over that of uniform play, d = 2, ε = 0.2, thick, T = 20,000"].measured
+    assert short.startswith("instruments 0.80 [0.80, 0.80], LDP 0.90 ") and "uniform" not in short
 
 
 def test_shares_are_those_of_the_gap_that_costs_most():
