@@ -358,6 +358,28 @@ def test_what_a_window_shows():
     assert shown(local, Window(report, ()))[4] and not shown(local._replace(sent=False), Window(report, ()))[4]
 
 
+def test_windows_of_spans_stand_after_one_another_whatever_their_widths(monkeypatch):
+    rng, lanes, given = np.random.default_rng(3), 2, []
+    sizes = [(3, 2, 4, 1), (1, 5, 1, 0), (2, 1, 3, 6)]  # windows, and numbers of each kind
+    spans = [
+        Shown(*(rng.normal(size=(lanes, w, n)) for n in kinds), *(rng.integers(9, size=(2, lanes, w)) > 4))
+        for w, *kinds in sizes
+    ]
+    monkeypatch.setattr(transcripts, "_many", lambda *told: given.append(told) or spans)
+    made = a.adap_ucb(num_arms=2, horizon=40, epsilon=1.0)
+    setting = transcripts.setting_of(made, e.bernoulli_arms(means=[0.1, 0.2]), False, False)
+    edits = [Edit(1, 0.25), Edit(3, 0.75)]
+    shown = transcripts.Runs(setting, made.params, ()).windows_on(edits, np.array([1, 0]), np.arange(2))
+    assert given[0][0].apart and not setting.apart and given[0][3].play.tolist() == [3, 1]
+    for j, widest in enumerate((5, 4, 6)):
+        assert shown[j].shape == (lanes, 6, widest)
+        for (w, *kinds), first, span in zip(sizes, (0, 3, 4), spans, strict=True):
+            assert np.array_equal(shown[j][:, first : first + w, : kinds[j]], span[j])
+            assert not shown[j][:, first : first + w, kinds[j] :].any()
+    for j in (3, 4):
+        assert np.array_equal(shown[j], np.concatenate([span[j] for span in spans], axis=1))
+
+
 def noise_of(seeds, numbers):
     """Laplace noise [L, numbers], the same for a seed whatever it is for."""
     return to_laplace(NumpyDraws(np.asarray(seeds)[:, None], "noise").at(np.arange(numbers), 0), np.float64)
