@@ -169,6 +169,8 @@ def named_in(module: str, tree: ast.AST) -> Iterator[Node]:
         elif isinstance(node, ast.Attribute):
             yield from places_of(module, node)
             yield from methods().get(node.attr, ())
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "with_form":  # a kernel's module in words
+            yield from home_of(f"jaxbandits.kernels.{getattr(node.args[0], 'value', '')}", "form")
 
 
 def places_of(module: str, node: ast.Attribute) -> tuple[Node, ...]:

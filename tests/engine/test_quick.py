@@ -34,6 +34,11 @@ def test_a_function_changes_those_that_name_it_and_no_other():
     assert reach["test_geometric_median.test_by_hand"] == 4
 
 
+def test_a_kernel_is_reached_by_the_name_of_its_module():
+    near = nearest("jaxbandits/kernels/filter_kernel.py::one_lane_filter")
+    assert sum(name.startswith("test_spectral_filter.") for name in near) > 5
+
+
 def test_a_study_is_reached_by_its_name_in_the_table():
     assert quick.studies()["byzantine/isolated"] == ("jaxbandits.papers.byzantine.regret", "ISOLATED")
     near = nearest("jaxbandits/papers/ldp_contextual/figure_1.py::width_claims")
