@@ -14,7 +14,7 @@ import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
-from jaxbandits.papers.ldp_contextual import favourable
+from jaxbandits.papers.ldp_contextual import favourable, readings
 from jaxbandits.papers.private_adversarial import lemmas, two_arms
 from jaxbandits.papers.private_robust_mab import moment_order
 from jaxbandits.papers.robust_linear import dimension
@@ -122,6 +122,40 @@ def test_features_that_are_all_alike_have_the_eigenvalue_of_uniform_play():
     assert favourable.best_arm(rng, 4000, 0.0) == pytest.approx(favourable.LARGEST, abs=0.01)
     assert favourable.best_arm(rng, 4000, 1.0) == pytest.approx(4.3e-4, rel=0.15)
     assert favourable.best_arm(rng, 4000, None) == pytest.approx(3.9e-3, rel=0.15)
+
+
+def readings_world(regrets, epsilons, seeds=3):
+    """The Dataset of the study of readings, from the final regret of each algorithm: [calibration, epsilon]."""
+    own = {f"{readings.OURS}.{key}": ["practical"] for key in readings.OWN}
+    own |= {f"{readings.OURS}.calibration": ["paper", "exact"], f"{readings.OURS}.private_features": ["False"]}
+    own |= {f"{readings.OURS}.radius_scale": [1.0]}
+    shared = {"environment.contexts": ["redraw"], "environment.features": ["reference"], "delta": [0.1]}
+    coords = {"algorithm": [*regrets]} | own | shared | {"epsilon": epsilons, "seed": range(seeds), "t": [100]}
+    values = np.reshape(
+        [np.broadcast_to(x, (2, len(epsilons))) for x in regrets.values()], (-1, 2, *[1] * 6, len(epsilons), 1, 1)
+    )
+    lanes = np.broadcast_to(values, (*values.shape[:-2], seeds, 1))
+    return xr.Dataset({"regret": (tuple(coords), lanes)}, coords)
+
+
+def test_orders_of_the_readings_by_hand():
+    rivals = {"LinUCB": [1, 1, 1], "JDP": [2, 2, 3.5], "SDP-Amp": [3, 3, 3], "SDP-Vec": [4, 6, 4], "LDP": [5, 5, 5]}
+    ours = [[4, 1.5, 3.6], [4.9, 1.9, 2.9]]
+    ds = readings_world({readings.OURS: ours} | rivals, [0.2, 1.0, 10.0])
+    at = "redraw, reference, 0.1"
+    assert readings.rivals(ds).measured == f"1 of 3 settings; not at {at}, 1; {at}, 10"
+    table = readings.excess_table(ds)
+    assert table["rival"].tolist() == ["LDP", "JDP", "SDP-Amp"] * 2
+    assert table["difference"].tolist() == pytest.approx([-1, -0.5, 0.6, -0.1, -0.1, -0.1])
+    assert table["order"].tolist() == ["below", "below", "above", "below", "below", "below"]
+    assert table["sdp"].tolist() == pytest.approx([1, 0.5, 0.9, 4.9 / 4, 1.9 / 3, 2.9 / 3])
+    settings = readings.settings_of(table)
+    assert settings["orders"].tolist() == ["O1, O2", "O2, O3"]  # 4.9 is more than SDP's by a fifth
+    told = {"calibration": "exact", "private_features": False, "delta": 0.1}
+    (spent, _) = readings.true_privacy(readings.OGD, epsilon=1.0, feature_norm=2**0.5, **told)
+    assert settings["O2 spends"][1] == pytest.approx(spent)
+    pair = readings_world({readings.OURS: [[0.81, 1.19], [1.21, 0.79]], readings.MALER: [[1, 1], [1, 1]]}, [0.2, 1.0])
+    assert readings.alike(pair).measured == "within 20% in 2 of 4 settings; 0.79 to 1.21 times"
 
 
 def test_shares_are_those_of_the_gap_that_costs_most():

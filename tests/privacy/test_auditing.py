@@ -828,7 +828,7 @@ def test_what_is_looked_for_by_hand():
     assert differences.describe_fault(over._replace(changed=2), "user") == (
         "one user changes a release by 1.002, and events state a sensitivity of 1: is what enters it clipped?"
     )
-    assert differences.describe_fault(over._replace(changed=2, size=1.0009), "user") == ""
+    assert differences.describe_fault(over._replace(changed=2, size=1 + 1e-3), "user") == ""
     assert str(over) == "differences: 3 of 7 releases, by 1.002 of 1"
     few = over._replace(compared=2, limit=INF)
     assert str(few) == "differences: 3 of 2 releases, fewer than 3, sizes not looked at"
