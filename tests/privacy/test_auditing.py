@@ -346,6 +346,7 @@ def test_what_a_window_shows():
     assert nothing[:3] == [[0] * 3, [0] * 7, [0] * 6] and nothing[4] is False
     assert shown(central, Window((), (np.float32([NAN]), np.int32([1]))))[4] is False
     assert shown(central, Window((), (np.int32([1]),)))[4] is False
+    assert shown(central, Window((), (np.float32([NAN]), np.float32([1]))))[4] is True
     wide = central._replace(num_arms=65)
     assert shown(wide, window)[1:3] == [[1, 0, 0, 1, 7, 1], [1, 0, 0]]
     assert len(shown(central._replace(num_arms=64), window)[2]) == 192
