@@ -16,7 +16,7 @@ from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import favourable, readings
 from jaxbandits.papers.private_adversarial import lemmas, two_arms
-from jaxbandits.papers.private_robust_mab import moment_order
+from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import dimension
 from jaxbandits.papers.study import Interval, judge_claim
 from jaxbandits.sweeps.arguments import label_algorithms, seed_range
@@ -219,6 +219,30 @@ def test_probabilities_are_at_most_one_and_proportional():
     p = moment_order.probabilities(1000, 0.1, [0.1, 0.2, 100.0])
     assert p[1] == pytest.approx(2 * p[0]) and p[2] == 1.0
     assert p[0] == pytest.approx(0.1 * moment_order.NUM_ARMS * np.log(1000) / 100)
+
+
+def test_points_between_the_bounds_are_counted_one_by_one():
+    results, wanted = {}, {}
+    for name, sweep in experiments.BOUNDED.sweeps(True).items():
+        ds = invented(sweep, np.random.default_rng(2))
+        key, at, _ = experiments.ALONG[name]
+        upper, lower = experiments.order_lines(int(ds.t[-1]), at).values()
+        x = ds[key].values
+        ratios = np.array([0.3, 0.9, 1.01, 1.7, 0.5, 0.99, 2.4])[: len(x)]  # of the upper bound
+        for j, label in enumerate(ds.algorithm.values):
+            final = upper(x) * np.roll(ratios, j) if j % 2 else lower(x) * (np.arange(len(x)) % 3 > 0) * 2 + 1
+            ds["regret"].loc[{"algorithm": label}] = np.broadcast_to(
+                final.reshape([-1 if d == ds[key].dims[0] else 1 for d in ds.regret.dims[1:]]), ds.regret.shape[1:]
+            )
+            above, below = (sum(map(bool, z)) for z in (final >= lower(x), final <= upper(x)))
+            wanted[f"between the bounds along {'1/ε' if name == 'epsilon' else 'α'}, {label}"] = (
+                f"above the lower (times 1/27) at {above}, below the upper at {below} of {len(x)} points; "
+                f"{min(final / upper(x)):.2f} to {max(final / upper(x)):.2f} of the upper"
+            )
+        results[name] = ds
+    found = {claim.statement: claim.measured for claim in experiments.bound_claims(results)}
+    assert {key: found[key] for key in wanted} == wanted
+    assert len(set(wanted.values())) > 2
 
 
 def finals(regret):
