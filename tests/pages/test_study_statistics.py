@@ -18,7 +18,7 @@ from jaxbandits.papers.ldp_contextual import favourable, readings
 from jaxbandits.papers.private_adversarial import lemmas, two_arms
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import dimension
-from jaxbandits.papers.study import Interval, judge_claim
+from jaxbandits.papers.study import Exact, Interval, judge_claim
 from jaxbandits.sweeps.arguments import label_algorithms, seed_range
 from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.grid import axes_of
@@ -113,6 +113,9 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
         if one.evidence is not None and (found := re.search(r"at (most|least) [\d.,]*\d", one.paper)):
             limit = getattr(one.evidence, f"at_{found[1]}")
             assert any(abs(limit - x) <= u for x, u in numbers(found[0])), (one.statement, limit, one.paper)
+        if isinstance(one.evidence, Exact) and (found := re.search(r"= (0\.\d+)$", one.paper)):
+            middle = (one.evidence.at_least + one.evidence.at_most) / 2
+            assert middle == pytest.approx(float(found[1]), abs=1e-12), (one.statement, middle, one.paper)
         if isinstance(one.evidence, Interval) and one.evidence.at_least == -np.inf:
             assert one.evidence.low <= one.evidence.high and not (other.holds and not one.holds)
 
