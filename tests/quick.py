@@ -24,6 +24,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SECONDS = 60.0  # of tests, in each process
 CASES = 1000  # the least distance of a case of the catalogue
+WRONG_CALLS = ROOT / "tests/parts/wrong_calls.toml"
 OTHER_STUDY = 100  # how much farther a test of a study is that does not reach the change
 # The folder with a room's tests, where it has another name, and by how many steps tests elsewhere are farther.
 FOLDERS = {"auditing": "privacy", "mechanisms": "privacy", "adversaries": "environments", "searching": "sweeps"}
@@ -207,6 +208,9 @@ def users() -> dict[Node, set[Node]]:
         for name, piece in pieces:
             for place in named_in(module, piece):
                 found.setdefault(place, set()).add((module, name))
+    for word in set(re.findall(r"\w+", WRONG_CALLS.read_text())):  # calls that a table holds
+        for home in homes(word):
+            found.setdefault((home, word), set()).add(("tests.parts.wrong_calls", "rows"))
     return found
 
 

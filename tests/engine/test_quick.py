@@ -39,6 +39,10 @@ def test_a_kernel_is_reached_by_the_name_of_its_module():
     assert sum(name.startswith("test_spectral_filter.") for name in near) > 5
 
 
+def test_calls_of_a_table_reach_what_they_call():
+    assert nearest("jaxbandits/searching/tune.py::tune")["test_wrong_calls.test_wrong_calls_end_in_one_line"] == 2
+
+
 def test_a_study_is_reached_by_its_name_in_the_table():
     assert quick.studies()["byzantine/isolated"] == ("jaxbandits.papers.byzantine.regret", "ISOLATED")
     near = nearest("jaxbandits/papers/ldp_contextual/figure_1.py::width_claims")

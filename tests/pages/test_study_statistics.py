@@ -17,7 +17,7 @@ from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import favourable, readings
 from jaxbandits.papers.private_adversarial import lemmas, two_arms
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
-from jaxbandits.papers.robust_linear import dimension
+from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
 from jaxbandits.sweeps.arguments import label_algorithms, seed_range
 from jaxbandits.sweeps.dataset import coordinate_values
@@ -222,6 +222,28 @@ def test_probabilities_are_at_most_one_and_proportional():
     p = moment_order.probabilities(1000, 0.1, [0.1, 0.2, 100.0])
     assert p[1] == pytest.approx(2 * p[0]) and p[2] == 1.0
     assert p[0] == pytest.approx(0.1 * moment_order.NUM_ARMS * np.log(1000) / 100)
+
+
+def test_claims_about_the_filter_by_hand():
+    def row(dim, reports, share, removed, over, errors):
+        told = {label: np.array([1.0, 3.0]) * error for label, error in zip(breakdown.ESTIMATES, errors, strict=True)}
+        told |= {f"removed, {breakdown.PRINTED}": np.array(removed), "eigenvalue over the limit": np.array(over)}
+        return {"dim": dim, "reports": reports, "share": share} | told
+
+    order = [*breakdown.ESTIMATES]
+    errors = [dict.fromkeys(order, 9.0) | {breakdown.TIGHT: tight, breakdown.KNOWN: 2.0} for tight in (2.5, 2.1, 4, 8)]
+    rows = [
+        row(5, 200, 0.0, [0, 0], [0.2, 0.9], errors[0].values()),
+        row(20, 200, 0.0, [0, 1], [0.1, 0.3], errors[1].values()),
+        row(5, 200, 0.04, [0, 0], [0.31, 0.2], errors[2].values()),
+        row(20, 200, 0.25, [0, 0], [0.3, 0.1], errors[3].values()),
+    ]
+    threshold, cost, error, *lines = breakdown.filter_claims({"errors": rows})
+    assert threshold.measured == "at most 1 in any of 8 batches; largest eigenvalue at most 0.90 of the limit"
+    assert threshold.evidence == Exact(1, at_least=1)
+    assert cost.measured == "1.050 to 1.250 times the error of least squares"
+    assert error.measured == "0.80 to 4.00 of 2d√α"  # means 8 and 16 over 2 and 20
+    assert lines[3].statement == "error, d = 20, n = 200, α = 0.25" and f"{breakdown.TIGHT} 16" in lines[3].measured
 
 
 def test_points_between_the_bounds_are_counted_one_by_one():
