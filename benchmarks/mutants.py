@@ -98,7 +98,7 @@ OTHER = {**dict(FUNCTIONS), **{b: a for a, b in FUNCTIONS}}
 COMMUTE = {"min", "max", "minimum", "maximum", "hypot", "array_equal", "dot"}  # arguments may change places
 SPEED = {
     "unroll", "donate_argnums", "static_argnums", "maxsize", "max_workers", "buffering", "stacklevel", "inline",
-    "progress", "strict", "flush", "desc", "help", "title", "label", "dtype",
+    "progress", "strict", "flush", "desc", "help", "title", "label", "dtype", "cheap",
 }  # fmt: skip
 SPOKEN = {"print", "write_line", "print_progress", "debug", "info", "exit"}  # functions that say something
 
