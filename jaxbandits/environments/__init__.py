@@ -15,9 +15,11 @@ from jaxbandits.environments.losses import (
     sinusoid_losses,
     switching_losses,
 )
+from jaxbandits.names import refuse_unknown
 
 __all__ = [
     "bernoulli_arms", "gaussian_arms", "student_arms", "pareto_arms", "lognormal_arms", "linear_arms",
     "contextual_linear", "federated_linear", "loss_table", "fixed_gap_losses", "switching_losses",
     "sinusoid_losses", "bernoulli_losses", "lemma51_losses", "rotating_experts", "classification",
 ]  # fmt: skip
+__getattr__ = refuse_unknown(__name__, __all__)

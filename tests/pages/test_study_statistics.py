@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 import study_tables
 import xarray as xr
-from dealt import others
 from test_papers import DOCS, labels_of, rows_of, shape
 
 import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
-from jaxbandits.papers.ldp_contextual import favourable, root_t
+from jaxbandits.papers.ldp_contextual import favourable, readings, root_t
 from jaxbandits.papers.private_adversarial import lemmas, two_arms
-from jaxbandits.papers.private_robust_mab import moment_order
-from jaxbandits.papers.robust_linear import dimension
-from jaxbandits.papers.study import Interval, judge_claim
+from jaxbandits.papers.private_robust_mab import experiments, moment_order
+from jaxbandits.papers.robust_linear import breakdown, dimension
+from jaxbandits.papers.study import Exact, Interval, judge_claim
 from jaxbandits.sweeps.arguments import label_algorithms, seed_range
 from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.grid import axes_of
@@ -90,7 +89,7 @@ SAYING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", others([name for name in papers.all_studies() if name not in ELSEWHERE], 4))
+@pytest.mark.parametrize("name", [name for name in papers.all_studies() if name not in ELSEWHERE])
 def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(name):
     """Word for word what is stated and what the paper says, in order; of what is measured the shape.
 
@@ -114,6 +113,9 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
         if one.evidence is not None and (found := re.search(r"at (most|least) [\d.,]*\d", one.paper)):
             limit = getattr(one.evidence, f"at_{found[1]}")
             assert any(abs(limit - x) <= u for x, u in numbers(found[0])), (one.statement, limit, one.paper)
+        if isinstance(one.evidence, Exact) and (found := re.search(r"= (0\.\d+)$", one.paper)):
+            middle = (one.evidence.at_least + one.evidence.at_most) / 2
+            assert middle == pytest.approx(float(found[1]), abs=1e-12), (one.statement, middle, one.paper)
         if isinstance(one.evidence, Interval) and one.evidence.at_least == -np.inf:
             assert one.evidence.low <= one.evidence.high and not (other.holds and not one.holds)
 
@@ -147,6 +149,40 @@ def test_exponents_and_ratios_of_trusting_nobody_are_those_of_powers():
     assert longest.startswith("LDP 10.54 [10.54, 10.54], OnlineUCB 83.33 ") and "instruments" not in longest
     short = told["regret over that of uniform play, d = 2, ε = 0.2, thick, T = 20,000"].measured
     assert short.startswith("instruments 0.80 [0.80, 0.80], LDP 0.90 ") and "uniform" not in short
+
+
+def readings_world(regrets, epsilons, seeds=3):
+    """The Dataset of the study of readings, from the final regret of each algorithm: [calibration, epsilon]."""
+    own = {f"{readings.OURS}.{key}": ["practical"] for key in readings.OWN}
+    own |= {f"{readings.OURS}.calibration": ["paper", "exact"], f"{readings.OURS}.private_features": ["False"]}
+    own |= {f"{readings.OURS}.radius_scale": [1.0]}
+    shared = {"environment.contexts": ["redraw"], "environment.features": ["reference"], "delta": [0.1]}
+    coords = {"algorithm": [*regrets]} | own | shared | {"epsilon": epsilons, "seed": range(seeds), "t": [100]}
+    values = np.reshape(
+        [np.broadcast_to(x, (2, len(epsilons))) for x in regrets.values()], (-1, 2, *[1] * 6, len(epsilons), 1, 1)
+    )
+    lanes = np.broadcast_to(values, (*values.shape[:-2], seeds, 1))
+    return xr.Dataset({"regret": (tuple(coords), lanes)}, coords)
+
+
+def test_orders_of_the_readings_by_hand():
+    rivals = {"LinUCB": [1, 1, 1], "JDP": [2, 2, 3.5], "SDP-Amp": [3, 3, 3], "SDP-Vec": [4, 6, 4], "LDP": [5, 5, 5]}
+    ours = [[4, 1.5, 3.6], [4.9, 1.9, 2.9]]
+    ds = readings_world({readings.OURS: ours} | rivals, [0.2, 1.0, 10.0])
+    at = "redraw, reference, 0.1"
+    assert readings.rivals(ds).measured == f"1 of 3 settings; not at {at}, 1; {at}, 10"
+    table = readings.excess_table(ds)
+    assert table["rival"].tolist() == ["LDP", "JDP", "SDP-Amp"] * 2
+    assert table["difference"].tolist() == pytest.approx([-1, -0.5, 0.6, -0.1, -0.1, -0.1])
+    assert table["order"].tolist() == ["below", "below", "above", "below", "below", "below"]
+    assert table["sdp"].tolist() == pytest.approx([1, 0.5, 0.9, 4.9 / 4, 1.9 / 3, 2.9 / 3])
+    settings = readings.settings_of(table)
+    assert settings["orders"].tolist() == ["O1, O2", "O2, O3"]  # 4.9 is more than SDP's by a fifth
+    told = {"calibration": "exact", "private_features": False, "delta": 0.1}
+    (spent, _) = readings.true_privacy(readings.OGD, epsilon=1.0, feature_norm=2**0.5, **told)
+    assert settings["O2 spends"][1] == pytest.approx(spent)
+    pair = readings_world({readings.OURS: [[0.81, 1.19], [1.21, 0.79]], readings.MALER: [[1, 1], [1, 1]]}, [0.2, 1.0])
+    assert readings.alike(pair).measured == "within 20% in 2 of 4 settings; 0.79 to 1.21 times"
 
 
 def test_shares_are_those_of_the_gap_that_costs_most():
@@ -210,6 +246,52 @@ def test_probabilities_are_at_most_one_and_proportional():
     p = moment_order.probabilities(1000, 0.1, [0.1, 0.2, 100.0])
     assert p[1] == pytest.approx(2 * p[0]) and p[2] == 1.0
     assert p[0] == pytest.approx(0.1 * moment_order.NUM_ARMS * np.log(1000) / 100)
+
+
+def test_claims_about_the_filter_by_hand():
+    def row(dim, reports, share, removed, over, errors):
+        told = {label: np.array([1.0, 3.0]) * error for label, error in zip(breakdown.ESTIMATES, errors, strict=True)}
+        told |= {f"removed, {breakdown.PRINTED}": np.array(removed), "eigenvalue over the limit": np.array(over)}
+        return {"dim": dim, "reports": reports, "share": share} | told
+
+    order = [*breakdown.ESTIMATES]
+    errors = [dict.fromkeys(order, 9.0) | {breakdown.TIGHT: tight, breakdown.KNOWN: 2.0} for tight in (2.5, 2.1, 4, 8)]
+    rows = [
+        row(5, 200, 0.0, [0, 0], [0.2, 0.9], errors[0].values()),
+        row(20, 200, 0.0, [0, 1], [0.1, 0.3], errors[1].values()),
+        row(5, 200, 0.04, [0, 0], [0.31, 0.2], errors[2].values()),
+        row(20, 200, 0.25, [0, 0], [0.3, 0.1], errors[3].values()),
+    ]
+    threshold, cost, error, *lines = breakdown.filter_claims({"errors": rows})
+    assert threshold.measured == "at most 1 in any of 8 batches; largest eigenvalue at most 0.90 of the limit"
+    assert threshold.evidence == Exact(1, at_least=1)
+    assert cost.measured == "1.050 to 1.250 times the error of least squares"
+    assert error.measured == "0.80 to 4.00 of 2d√α"  # means 8 and 16 over 2 and 20
+    assert lines[3].statement == "error, d = 20, n = 200, α = 0.25" and f"{breakdown.TIGHT} 16" in lines[3].measured
+
+
+def test_points_between_the_bounds_are_counted_one_by_one():
+    results, wanted = {}, {}
+    for name, sweep in experiments.BOUNDED.sweeps(True).items():
+        ds = invented(sweep, np.random.default_rng(2))
+        key, at, _ = experiments.ALONG[name]
+        upper, lower = experiments.order_lines(int(ds.t[-1]), at).values()
+        x = ds[key].values
+        ratios = np.array([0.3, 0.9, 1.01, 1.7, 0.5, 0.99, 2.4])[: len(x)]  # of the upper bound
+        for j, label in enumerate(ds.algorithm.values):
+            final = upper(x) * np.roll(ratios, j) if j % 2 else lower(x) * (np.arange(len(x)) % 3 > 0) * 2 + 1
+            ds["regret"].loc[{"algorithm": label}] = np.broadcast_to(
+                final.reshape([-1 if d == ds[key].dims[0] else 1 for d in ds.regret.dims[1:]]), ds.regret.shape[1:]
+            )
+            above, below = (sum(map(bool, z)) for z in (final >= lower(x), final <= upper(x)))
+            wanted[f"between the bounds along {'1/ε' if name == 'epsilon' else 'α'}, {label}"] = (
+                f"above the lower (times 1/27) at {above}, below the upper at {below} of {len(x)} points; "
+                f"{min(final / upper(x)):.2f} to {max(final / upper(x)):.2f} of the upper"
+            )
+        results[name] = ds
+    found = {claim.statement: claim.measured for claim in experiments.bound_claims(results)}
+    assert {key: found[key] for key in wanted} == wanted
+    assert len(set(wanted.values())) > 2
 
 
 def finals(regret):

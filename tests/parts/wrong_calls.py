@@ -34,6 +34,7 @@ from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.validation import factory
 
 A, E, V, L = jb.algorithms, jb.environments, jb.adversaries, jb.learners
+KINDS = {"TypeError": TypeError, "AttributeError": AttributeError}
 LONGEST = 320  # characters of a message at most
 WRONG_CALLS = Path(__file__).with_suffix(".toml")
 
@@ -54,8 +55,8 @@ def rows() -> list[Row]:
         whole = table.pop("call", None)
         for name, (*content,) in table.items():
             call = content.pop(0) if whole is None else whole.replace("{}", name, 1)
-            kind = TypeError if content[0] == "TypeError" else ValueError
-            found.append(Row(f"{section} | {name}", call, kind, content[kind is TypeError :]))
+            kind = KINDS.get(content[0], ValueError)
+            found.append(Row(f"{section} | {name}", call, kind, content[content[0] in KINDS :]))
     return found
 
 
