@@ -86,6 +86,12 @@ def sorted_by_hand(x):
     return lax.fori_loop(0, 5, turn, (x, x.sum()))
 
 
+def known_next(x):
+    """A loop whose next array is known, while another one reads the last."""
+    three = np.float32([2, 3, 5])
+    return lax.while_loop(lambda s: s[1].sum() < 29, lambda s: (three, s[1] + s[0]), (x, 0 * x))
+
+
 CASES = {
     "operations": [(function, numbers(3, 4)) for function in OPERATIONS],
     "not written over while it is read": [(read_late, numbers(5), positions(low=0, high=5))],
@@ -99,6 +105,7 @@ CASES = {
         (lambda x, n: jax.vmap(halved)(x, n), numbers(3), positions(3, low=0, high=6)),
         (sorted_by_hand, numbers(5)),
         (lambda x: lax.while_loop(lambda s: s[0][0] < 4, lambda s: (s[1], s[0] + 1), (0 * x, 0 * x + 2)), numbers(3)),
+        (known_next, numbers(3)),
     ],
     "scans with inputs and outputs": [
         (lambda x: lax.scan(lambda s, y: (s + y.sum(), s * y), jnp.float32(1), x, reverse=True), numbers(3, 2)),
