@@ -86,6 +86,15 @@ def sorted_by_hand(x):
     return lax.fori_loop(0, 5, turn, (x, x.sum()))
 
 
+def read_again(x, i):
+    """Elements that are read before and after others, or they themselves, are written over."""
+    y = lax.fori_loop(0, 3, lambda k, y: y * x[k], x)
+    first, z = y[0] + y[2], y.at[i].set(9.0)
+    w = z.at[2].add(first)
+    told, one = z[0] + w[2] + w[0], w[1]
+    return first, told, one, lax.fori_loop(0, 3, lambda _, v: v.at[1].add(v[1]), w)
+
+
 def known_next(x):
     """A loop whose next array is known, while another one reads the last."""
     three = np.float32([2, 3, 5])
@@ -94,7 +103,9 @@ def known_next(x):
 
 CASES = {
     "operations": [(function, numbers(3, 4)) for function in OPERATIONS],
-    "not written over while it is read": [(read_late, numbers(5), positions(low=0, high=5))],
+    "not written over while it is read": [
+        (read_late, numbers(5), positions(low=0, high=5)), (read_again, numbers(5), positions(high=5)),
+    ],
     "loops one after another": [
         (one_after_another, numbers(5), numbers(5, seed=2), positions(low=0, high=5)), (until, numbers(5)),
     ],
