@@ -144,8 +144,8 @@ ABOUT = {
     "heavy": "A few rewards are huge, as in `student_arms`. Here 3 degrees of freedom and scale 0.4 around 0.6, 0.4, "
     "0.2, 0, -0.2; then around 0.6 among four of 0.4.",
     "losses": "A sequence of losses that may change, as in `loss_table`; a table without a trend is like arms: try "
-    "both. Here five arms of which one is always better by 0.2; then by 0.1. Losses of all are low and high in turns of "
-    "growing length, which misleads those that compare means of different times.",
+    "both. Here five arms of which one is always better by 0.2; then by 0.1. Losses of all are low and high in turns "
+    "of growing length, which misleads those that compare means of different times.",
     "experts": "Experts advise, as in `rotating_experts`. Here on three arms whose best is better by 0.4; then by 0.2.",
     "linear": "Rewards are linear in fixed features, as in `linear_arms`. Here twenty arms in five dimensions, rewards "
     "0 or 1; two parameters.",
@@ -154,13 +154,13 @@ ABOUT = {
     "agents": "Agents learn together through a server, as in `federated_linear`. Here ten agents, ten arms in four "
     "dimensions, more signal than noise; then as much.",
     "share": f"1 for a bad arm and -1 for the best replace the rewards, which are 0 or 1: {APART_MEANS}. What reads "
-    "rewards in [0, 1] clips the -1 to 0. The first row is shorter, as some algorithms end at 16,384 plays, so that no "
-    "price is known here.",
+    "rewards in [0, 1] clips the -1 to 0. Without privacy there are fewer plays, since some algorithms keep every "
+    "reward and end at 16,384; so no price of privacy is known here.",
     "reports": f"10 and -10 replace what clients send: {APART_MEANS}.",
     "budget": f"The best arm's rewards are lowered from the start, by 500 in all: {APART_MEANS}.",
     "linear-share": "1 for a bad arm and -1 for the best replace the rewards of the fixed linear arms above.",
     "liars": "Agents as above, of whom some send messages that point away from the truth.",
-}  # fmt: skip
+}
 
 
 def write_call(given: Any) -> str:
