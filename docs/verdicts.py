@@ -106,7 +106,7 @@ def text_with_words(study: str, docs: Path) -> str:
 
 
 def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
-    """Write the tables into docs/verdicts.md, and each claim's word into the reproductions; the paths written.
+    """Write the tables into docs/verdicts.md, each claim's word into the reproductions, and their list; the paths.
 
     ValueError where marks, or what a row names, are not there, or two claims name the same line.
     """
@@ -120,7 +120,9 @@ def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
     for (begin, end), new in {COUNTS: verdict_counts(docs), (BEGIN, END): verdict_tables(docs, studies)}.items():
         text = f"{text.split(begin)[0]}{begin}\n{new}\n{end}{text.split(end)[1]}"
     page.write_text(text, encoding="utf-8")
-    return list(dict.fromkeys([page, *(pages.page_of(name, docs) for name in studies)]))
+    return list(
+        dict.fromkeys([page, pages.write_overview(studies, docs), *(pages.page_of(name, docs) for name in studies)])
+    )
 
 
 def verdict_counts(docs: Path) -> str:

@@ -125,8 +125,9 @@ def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interv
             Columns: `a`, `b`, the keys, `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and
             `ci_high` (95% interval; NaN where all differences are equal), `relative` (difference divided by the mean of
             b), `p_value` (at least 2^(1 - m), with m the seeds in which a and b differ), `p_holm` (corrected for the
-            number of rows), `share_lower` (share of seeds in which a has less regret; ties are on neither side) and
-            `seeds_needed` (how many seeds Student's interval needs, as far as these show).
+            number of rows: a is better or worse where it is at most 0.05; the interval is not corrected), `share_lower`
+            (share of seeds in which a has less regret; ties are on neither side) and `seeds_needed` (how many seeds
+            Student's interval needs, as far as these show).
 
     Raises:
         ValueError: For an unknown label, key or value, or another `interval`.

@@ -297,6 +297,8 @@ ANSWERED_BY = {
     "delayed feedback": "gallery/3_robustness/plot_delay", "outliers": "guides/robust",
     "federated learning": "guides/federated", "SMPyBandits": "coming_from", "reproducible results": "determinism",
     "sweep": "api/objects/jaxbandits.sweep",
+    "t-test": "concepts", "colab": "notebooks/index", "save": "start", "memory": "faq", "delta": "privacy",
+    "seed": "faq", "forged rewards": "guides/robust", "go on after a stop": "start", "glossary": "concepts",
 }  # fmt: skip
 FIRST_THREE = """new Promise((done) => {
     const shown = () => [...document.querySelectorAll("ul.search > li > a")].map((link) => link.getAttribute("href"));
