@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import study_tables
 import xarray as xr
+from scipy.stats import binomtest
 from test_papers import DOCS, labels_of, rows_of, shape
 
 import jaxbandits as jb
 from jaxbandits import papers
+from jaxbandits.papers.across import coverage
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import favourable, figure_1, readings, root_t
@@ -259,6 +261,35 @@ def test_probabilities_are_at_most_one_and_proportional():
     p = moment_order.probabilities(1000, 0.1, [0.1, 0.2, 100.0])
     assert p[1] == pytest.approx(2 * p[0]) and p[2] == 1.0
     assert p[0] == pytest.approx(0.1 * moment_order.NUM_ARMS * np.log(1000) / 100)
+
+
+def test_shares_of_sets_that_miss_the_truth_by_hand():
+    """Two sets in two settings: failures, exact 95% intervals, the first set of a run where that is promised."""
+    seeds = 40
+    largest = np.full((2, 2, seeds), 0.5)
+    largest[0, 0, :3], largest[0, 1, :7], largest[1, 1, 0], largest[1, 0, 30:] = 1.5, 2.0, 1.0, np.nan
+    first = np.where(np.arange(seeds) < 2, largest, 0.25)
+    sets, dims = ["median, printed", "raw, constants of 1"], ("algorithm", "corruption_bound", "seed")
+    coords = {"algorithm": sets, "corruption_bound": [0.0, 0.2], "seed": range(seeds)}
+    ds = xr.Dataset({"largest_error": (dims, largest), "first_error": (dims, first)}, coords)
+
+    def interval(failures, runs):
+        found = binomtest(failures, runs).proportion_ci(0.95, method="exact")
+        return pytest.approx(found.low), pytest.approx(found.high)
+
+    told = coverage.failure_shares({"Byzantine-UCB": ds}, "Byzantine-UCB")
+    assert told["failures"].tolist() == [3, 7, 0, 0] and told["runs"].tolist() == [40, 40, 30, 40]
+    for row, failures, runs in zip(told.to_dict("records"), (3, 7, 0, 0), (40, 40, 30, 40), strict=True):
+        assert (row["low"], row["high"]) == interval(failures, runs)
+    printed, attacked, *_, open_one = coverage.claims({"Byzantine-UCB": ds})
+    assert (printed.evidence.low, printed.evidence.high) == interval(
+        3, 40
+    ) and printed.evidence.at_most == pytest.approx(0.0375)
+    assert printed.paper == "at most 0.0375 (3δ/4)" and open_one.paper == "at most δ, constants hidden"
+    assert attacked.measured == "outside in 7 of 40 runs, error 0.5 of the radius"
+    assert attacked.statement == "Byzantine-UCB: median, printed, 20% corrupted" and open_one.evidence is None
+    _, one, *_ = coverage.claims({"PRM": ds})
+    assert one.measured == "outside in 2 of 40 runs, error 0.25 of the radius; any set of a run: 18%"
 
 
 def test_claims_about_the_filter_by_hand():
