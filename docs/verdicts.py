@@ -7,6 +7,7 @@ written there: the page quotes those tables, and the audit's table in docs/priva
 `python docs/verdicts.py` writes both, without running a study.
 """
 
+import importlib
 import re
 import tomllib
 from collections.abc import Callable
@@ -145,8 +146,15 @@ def verdict_tables(docs: Path, studies: dict[str, Study]) -> str:
             _line(["---"] * len(HEADINGS)),
             *(_line(verdict_cells(row, docs, studies)) for row in claims),
         ]
-        parts.append(f"## {paper['title']}\n\n{len(claims)} claims. {counts}.\n\n" + "\n".join(table))
+        about = f"{paper_source(paper['name'])}\n\n{len(claims)} claims. {counts}."
+        parts.append(f"## {paper['title']}\n\n{about}\n\n" + "\n".join(table))
     return "\n\n".join(parts)
+
+
+def paper_source(name: str) -> str:
+    """Authors, title and where a paper is, from the first line of its studies' package; an arXiv number is a link."""
+    first = (importlib.import_module(f"jaxbandits.papers.{name.replace('-', '_')}").__doc__ or "").splitlines()[0]
+    return re.sub(r"arXiv ([\d.]+\d)", r"[\g<0>](https://arxiv.org/abs/\1)", first)
 
 
 KINDS = "Theorem|Corollary|Lemma|Proposition|Figure|Table|Remark"
@@ -240,7 +248,7 @@ def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[s
             place = f"figures/{paper}/{figure}-{row.picture}.png"
             if row.picture not in studies[row.study].figures:
                 raise ValueError(f"{row.number}: {row.study} has no picture {row.picture!r}")
-            picture = f"[![{row.number}]({place})]({place})"
+            picture = f"![{row.number}]({place})"
     if row.audited:
         measured.append(f"{_audit(row, docs)}; `jaxbandits audit {row.audited}`")
     ground = row.ground
