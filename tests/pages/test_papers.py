@@ -596,7 +596,8 @@ def shape(text, labels):
     number = r"(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+|[kMGT]\b)?%?"  # an axis has 100M, another 10G
     text = re.sub(rf"∞|\binf\b|{number}", "#", text)
     text = re.sub(r"([@#])(?:(?:, | and |; | )[@#])+", r"\1", text)
-    # what is spent, where it is not what was asked for, which depends on the size
+    # what is spent, where it is not what was asked for: that depends on the size, as few seeds and keys of one value do
+    text = re.sub(r" \(few: it may miss more often\)|; [^;=]+ = [#\w]+(?=;|$)", "", text)
     return re.sub(r" \(spends [^)]*\)|ε spent: (?:[@#] \(asked #\)(?: \.\.\.)?[,;] )+", "", text)
 
 
@@ -605,6 +606,8 @@ def test_the_shape_of_a_text():
     assert shape("M1, M2 and UCB1 at ε = ∞, 5% of ±30", ["M1", "M2"]) == "@ and UCB1 at ε = # of #"
     assert shape("100M", []) == shape("10G", []) == "#" and shape("3 GB, 2 Gaussians", []) == "# GB, # Gaussians"
     assert shape("below JDP", ["JDP"]) != shape("above JDP", ["JDP"])
+    few = "3 seeds (few: it may miss more often); window (plays) = 10; ten arms"
+    assert shape(few, []) == "# seeds; ten arms" and shape("3 seeds (few); ten = arms, 3", []) != "# seeds"
     spent = "3 seeds; ε spent: JDP ∞ (asked 1), 2.7 (asked 2) ...; LDP 3 (asked 4); two arms"
     assert shape(spent, ["JDP", "LDP"]) == "# seeds; two arms" and shape("JDP (spends ε = ∞)", ["JDP"]) == "@"
 
