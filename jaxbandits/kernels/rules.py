@@ -337,7 +337,7 @@ def _write_slices(lay: Layout, how: str | None, slices: Slices, clip: bool, *ope
 
     lay.for_each_index(new.shape, write_element)
     if isinstance(lay, Loops):
-        lay.forget(array.memory)  # an element may have been read before it was written over
+        lay.read_anew(array)  # an element may have been read before it was written over
     return array
 
 
