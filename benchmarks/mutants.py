@@ -388,7 +388,8 @@ def is_late(log: Path, measure: dict[str, float], began: float) -> bool:
     last = next(reversed(events(log)), None)
     if last is None or last[0] != "start":
         return time.time() - (last[2] if last and last[0] == "finish" else began) > 300 and last is None
-    return time.time() - last[2] > max(60.0, 3 * measure.get(last[1], 0.0))
+    waiting = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # a busy machine is slow without an error, too
+    return time.time() - last[2] > waiting * max(60.0, 3 * measure.get(last[1], 0.0))
 
 
 def what_happened(run: Running, code: int, late: bool, cpu: float) -> dict[str, Any]:

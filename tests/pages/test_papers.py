@@ -591,13 +591,14 @@ def labels_of(study):
 
 def shape(text, labels):
     """A text with @ for a label and # for a number, or for a list of them: of both a full run has more."""
+    # few seeds and keys of one value, which depend on the size
+    text = re.sub(r" \(few: it may miss more often\)|; [^;=]+ = [^\s;=,]+(?=;|$)", "", text)
     for label in labels:
         text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", "@", text)
     number = r"(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+|[kMGT]\b)?%?"  # an axis has 100M, another 10G
     text = re.sub(rf"∞|\binf\b|{number}", "#", text)
     text = re.sub(r"([@#])(?:(?:, | and |; | )[@#])+", r"\1", text)
-    # what is spent, where it is not what was asked for: that depends on the size, as few seeds and keys of one value do
-    text = re.sub(r" \(few: it may miss more often\)|; [^;=]+ = [#\w]+(?=;|$)", "", text)
+    # what is spent, where it is not what was asked for, which depends on the size
     return re.sub(r" \(spends [^)]*\)|ε spent: (?:[@#] \(asked #\)(?: \.\.\.)?[,;] )+", "", text)
 
 

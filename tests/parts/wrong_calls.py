@@ -26,6 +26,7 @@ import jaxbandits as jb
 from jaxbandits import catalogue, estimators, mechanisms, theory
 from jaxbandits.auditing import Edit
 from jaxbandits.cli import main
+from jaxbandits.names import UnknownName
 from jaxbandits.papers.study import Claim, Exact, Interval, judge_claim
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
 from jaxbandits.searching import methods
@@ -34,7 +35,7 @@ from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.validation import factory
 
 A, E, V, L = jb.algorithms, jb.environments, jb.adversaries, jb.learners
-KINDS = {"TypeError": TypeError, "AttributeError": AttributeError}
+KINDS = {"TypeError": TypeError, "AttributeError": UnknownName}
 LONGEST = 320  # characters of a message at most
 WRONG_CALLS = Path(__file__).with_suffix(".toml")
 
