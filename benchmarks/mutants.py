@@ -18,6 +18,7 @@ decides about speed alone.
 import argparse
 import ast
 import collections
+import contextlib
 import hashlib
 import importlib
 import json
@@ -97,7 +98,7 @@ OTHER = {**dict(FUNCTIONS), **{b: a for a, b in FUNCTIONS}}
 COMMUTE = {"min", "max", "minimum", "maximum", "hypot", "array_equal", "dot"}  # arguments may change places
 SPEED = {
     "unroll", "donate_argnums", "static_argnums", "maxsize", "max_workers", "buffering", "stacklevel", "inline",
-    "progress", "strict", "flush", "desc", "help", "title", "label", "dtype",
+    "progress", "strict", "flush", "desc", "help", "title", "label", "dtype", "cheap",
 }  # fmt: skip
 SPOKEN = {"print", "write_line", "print_progress", "debug", "info", "exit"}  # functions that say something
 
@@ -274,7 +275,7 @@ class Place:
     """A copy of the sources, and of the compiled programs, for one process at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.root, self.cache = folder / "sources", folder / "programs"
+        self.root, self.cache = folder / "sources", folder / "programs_0"
         shutil.rmtree(folder, ignore_errors=True)
         told = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -290,6 +291,8 @@ class Place:
     def begin(self, programs: Path, error: Error | None, words: list[str], left_out: set[str], log: Path) -> int:
         """The number of a new process that runs tests."""
         shutil.rmtree(self.cache, ignore_errors=True)
+        # a process that an earlier run left behind may still write into the old one
+        self.cache = self.cache.with_name(f"programs_{int(self.cache.name.partition('_')[2]) + 1}")
         if error is not None:
             if programs.exists():
                 shutil.copytree(programs, self.cache, copy_function=os.link)
@@ -367,6 +370,8 @@ def run_all(
                 os.killpg(number, signal.SIGKILL)
             ended, status, used = os.wait4(number, 0 if late else os.WNOHANG)
             if ended:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(number, signal.SIGKILL)  # what the tests started
                 del running[number]
                 run.place.restore(run.error)
                 places.append(run.place)
@@ -383,7 +388,8 @@ def is_late(log: Path, measure: dict[str, float], began: float) -> bool:
     last = next(reversed(events(log)), None)
     if last is None or last[0] != "start":
         return time.time() - (last[2] if last and last[0] == "finish" else began) > 300 and last is None
-    return time.time() - last[2] > max(60.0, 3 * measure.get(last[1], 0.0))
+    waiting = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # a busy machine is slow without an error, too
+    return time.time() - last[2] > waiting * max(60.0, 3 * measure.get(last[1], 0.0))
 
 
 def what_happened(run: Running, code: int, late: bool, cpu: float) -> dict[str, Any]:

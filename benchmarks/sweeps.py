@@ -321,14 +321,14 @@ def show_points() -> None:
 
 def cost_table(found: list[dict]) -> str:
     """The table of costs, in markdown."""
-    head = ["algorithm", "case", "lanes", "ns a play", "core-hours per 10^12 plays", "carried, B a lane", "recorded"]
+    head = ["algorithm", "ns a play", "core-hours per 10^12 plays", "case", "lanes", "carried, B a lane", "recorded"]
     head.append("kept")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for row in found:
         nanoseconds = 1e9 * row["play"]
-        numbers = [row["lanes"], nanoseconds, nanoseconds / 3.6, row["carried"], row["recorded"], row["kept"]]
+        numbers = [nanoseconds, nanoseconds / 3.6, row["lanes"], row["carried"], row["recorded"], row["kept"]]
         cells = [f"{x:,}" if isinstance(x, int) else f"{x:,.0f}" if x >= 100 else f"{x:.3g}" for x in numbers]
-        lines.append(f"| {' | '.join(['`' + row['name'] + '`', row['case'], *cells])} |")
+        lines.append(f"| {' | '.join(['`' + row['name'] + '`', *cells[:2], row['case'], *cells[2:]])} |")
     return "\n".join(lines) + "\n"
 
 

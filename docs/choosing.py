@@ -62,7 +62,9 @@ TRUSTED = {
     "none": "everyone", "central": "a server", "federated": "a server, with noisy sums",
     "shuffle": "a shuffler or secure sums", "local": "nobody",
 }  # fmt: skip
-PRIVATE = tuple(TRUSTED)[1:]
+PRIVATE, PLACES = tuple(TRUSTED)[1:], list(TRUSTED.values())
+STRONGER = {"reward": ["reward", "loss vector", "user"]}  # unit -> those whose protection covers it, if not it alone
+HEAD = ["must be trusted", "protected", "take instead", "call", "regret on one instance", "on another", "δ"]
 
 
 class Problem(NamedTuple):
@@ -133,6 +135,31 @@ PROBLEMS = {
     "budget": Problem("arms", "a budget of 500", ON_ARMS, T, APART, SPREAD, BUDGET, options=()),
     "linear-share": Problem("fixed linear arms", "5% of rewards", ON_SETS[:1], T, FIXED, REWARDS, TOLD),
     "liars": Problem("agents", "20% of agents", ("agents",), 2000, AGENTS, MESSAGES, {"corruption_bound": 0.2}),
+}
+# of each problem, or the first of those under one heading: what is played, and its two instances
+APART_MEANS = "means 0.9, 0.7, 0.5, 0.3, 0.1; then 0.75 among four of 0.5"
+ABOUT = {
+    "arms": "The rewards of an arm follow one law, as in `bernoulli_arms`. Here five arms, rewards 0 or 1: means 0.5, "
+    "0.375, 0.75, 0.625, 0.25; then 0.75 among four of 0.7.",
+    "heavy": "A few rewards are huge, as in `student_arms`. Here 3 degrees of freedom and scale 0.4 around 0.6, 0.4, "
+    "0.2, 0, -0.2; then around 0.6 among four of 0.4.",
+    "losses": "A sequence of losses that may change, as in `loss_table`; a table without a trend is like arms: try "
+    "both. Here five arms of which one is always better by 0.2; then by 0.1. Losses of all are low and high in turns "
+    "of growing length, which misleads those that compare means of different times.",
+    "experts": "Experts advise, as in `rotating_experts`. Here on three arms whose best is better by 0.4; then by 0.2.",
+    "linear": "Rewards are linear in fixed features, as in `linear_arms`. Here twenty arms in five dimensions, rewards "
+    "0 or 1; two parameters.",
+    "contexts": "Every play shows features, as in `contextual_linear` and, for labelled rows, `classification`. Here "
+    "ten arms, redrawn at every play, in five dimensions; then in three.",
+    "agents": "Agents learn together through a server, as in `federated_linear`. Here ten agents, ten arms in four "
+    "dimensions, more signal than noise; then as much.",
+    "share": f"1 for a bad arm and -1 for the best replace the rewards, which are 0 or 1: {APART_MEANS}. What reads "
+    "rewards in [0, 1] clips the -1 to 0. Without privacy there are fewer plays, since some algorithms keep every "
+    "reward and end at 16,384; so no price of privacy is known here.",
+    "reports": f"10 and -10 replace what clients send: {APART_MEANS}.",
+    "budget": f"The best arm's rewards are lowered from the start, by 500 in all: {APART_MEANS}.",
+    "linear-share": "1 for a bad arm and -1 for the best replace the rewards of the fixed linear arms above.",
+    "liars": "Agents as above, of whom some send messages that point away from the truth.",
 }
 
 
@@ -211,7 +238,7 @@ def judge(factory: Any, problem: Problem) -> Iterator[Candidate]:
 @cache
 def candidates(name: str, horizon: int) -> list[Candidate]:
     """Every call of the catalogue that plays a problem, row by row, those too that cannot spend EPSILON."""
-    problem, places, found = PROBLEMS[name]._replace(horizon=horizon), list(TRUSTED.values()), dict[Any, Candidate]()
+    problem, found = PROBLEMS[name]._replace(horizon=horizon), dict[Any, Candidate]()
     rows = set[tuple[str, str, str]]()
     with warnings.catch_warnings():  # of presets that spend more than they are given, until they are given less
         warnings.simplefilter("ignore", UserWarning)
@@ -222,7 +249,7 @@ def candidates(name: str, horizon: int) -> list[Candidate]:
                 if one.trusted in [TRUSTED[model] for model in problem.models] and (tried or row not in rows):
                     found.setdefault(one.built, one)
                     rows.add(row)
-    return sorted(found.values(), key=lambda one: (places.index(one.trusted), one.unit))
+    return sorted(found.values(), key=lambda one: (PLACES.index(one.trusted), one.unit))
 
 
 def play(name: str) -> pd.DataFrame:
@@ -274,62 +301,92 @@ def against_uniform(regret: float, uniform: float) -> str:
     return f"{regret:,.0f}" if math.isnan(uniform) else f"{regret:,.0f} ({100 * regret / uniform:.0f}%)"
 
 
+def protected(unit: str) -> str:
+    return f"one {unit}" if unit else "-"
+
+
 def shown(row: pd.DataFrame) -> pd.DataFrame:
-    """The best call of each of the best algorithms of a row."""
-    return row.dropna(subset="p").drop_duplicates("algorithm")[:SHOWN]
+    """The best call of each of the best algorithms of a row, and all calls that are as good as its best."""
+    able = row.dropna(subset="p")
+    return able[able["call"].isin(able.drop_duplicates("algorithm")["call"][:SHOWN]) | (able["p"] > ERROR)]
+
+
+def first_calls(frame: pd.DataFrame) -> pd.DataFrame:
+    """The best call of each row."""
+    return frame.dropna(subset="p").drop_duplicates(ROW)
+
+
+def cheaper_row(one: dict[str, Any], best: pd.DataFrame) -> dict[str, Any] | None:
+    """Of `best` the row that costs least, if less on both instances, and trusts no more and protects no less."""
+    place, units = PLACES.index(one["trusted"]), STRONGER.get(one["unit"], [one["unit"]])
+    safe = (best["trusted"].map(PLACES.index) >= place) & best["unit"].isin(units) & (best["delta"] <= one["delta"])
+    less = (best["regret 1"] < one["regret 1"]) & (best["regret 2"] < one["regret 2"])
+    found = best[(best["problem"] == one["problem"]) & safe & less]
+    found = found.assign(regret=found["regret 1"] + found["regret 2"]).sort_values("regret")
+    return found.iloc[0].to_dict() if len(found) else None
 
 
 def table(frame: pd.DataFrame) -> str:
     """The rows as Markdown, a line for each call that is shown; bold: not told from the best of its row."""
-    head = [
-        "played",
-        "corrupted",
-        "sees raw rewards",
-        "protected",
-        "plays",
-        "call",
-        "regret on one instance",
-        "on another",
-        "δ",
-    ]
-    lines = [[*head, "as good"]]
+    lines, best = [HEAD], first_calls(frame)
     for _, row in frame.groupby(ROW, sort=False):
         for i, one in enumerate(shown(row).to_dict("records")):
-            same = one["p"] > ERROR
+            instead = None if i else cheaper_row(one, best)
+            other = f"↓ {instead['trusted']}, {protected(instead['unit'])}" if instead else ""
             cells = [against_uniform(one[f"regret {k}"], one[f"uniform {k}"]) for k in (1, 2)]
             cells = [f"`{one['call']}`", *cells]
-            cells = [f"**{cell}**" if same else cell for cell in cells]
-            unit = f"one {one['unit']}" if one["unit"] else "-"
-            place = [one["structure"], one["corrupted"], one["trusted"], unit, f"{one['plays']:,}"]
-            good = f"{(row['p'] > ERROR).sum()} of {row['p'].count()}"
+            cells = [f"**{cell}**" if one["p"] > ERROR else cell for cell in cells]
             delta = f"{one['delta']:.2g}" if one["unit"] else ""
-            lines.append([*(place if i == 0 else [""] * 5), *cells, delta, good if i == 0 else ""])
-    unable = dict.fromkeys(frame["call"][frame["p"].isna()])
-    left = f"\n\nNo budget makes these spend 1, and they are left out: {', '.join(f'`{x}`' for x in unable)}."
-    return markdown_table(lines, right=4) + (left if unable else "")
+            lines.append([one["trusted"], protected(one["unit"]), other, *cells, delta])
+    unused = not any(line[2] for line in lines[1:])
+    return markdown_table([line[:2] + line[3:] if unused else line for line in lines], right=3)
+
+
+def title(structure: str, corrupted: str) -> str:
+    """The heading of a kind of play."""
+    return structure.capitalize() + (f", corrupted: {corrupted}" if corrupted != "none" else "")
 
 
 def prices(frame: pd.DataFrame) -> str:
-    """The least regret of each private row over that of its problem without privacy, as Markdown."""
-    best = frame.dropna(subset="p").drop_duplicates(ROW)
+    """The least regret of each private row over that of its problem without privacy, as Markdown.
+
+    A row that `cheaper_row` finds counts in place of one, with an arrow.
+    """
+    best = first_calls(frame)
     best = best.assign(regret=best["regret 1"] + best["regret 2"])
     free = best[best["unit"] == ""].set_index("problem")["regret"]
     best = best[(best["unit"] != "") & best["problem"].isin(free.index)]
-    trusted = [place for place in TRUSTED.values() if place in set(best["trusted"])]
-    lines = [["played", "corrupted", *trusted]]
+    trusted = [place for place in PLACES if place in set(best["trusted"])]
+    lines = [["played", *trusted]]
     for name, rows in best.groupby("problem", sort=False):
         cells = dict.fromkeys(trusted, "")
         for one in rows.to_dict("records"):
-            price = f"{one['regret'] / free[name]:.3g} (one {one['unit']})"
+            instead = cheaper_row(one, best)
+            price = f"{(instead or one)['regret'] / free[name]:.3g}{' ↓' if instead else ''} ({protected(one['unit'])})"
             cells[one["trusted"]] = ", ".join(filter(None, (cells[one["trusted"]], price)))
-        lines.append([*rows[["structure", "corrupted"]].iloc[0], *cells.values()])
+        heading = title(*rows[["structure", "corrupted"]].iloc[0])
+        anchor = re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
+        lines.append([f"[{heading}](#{anchor})", *cells.values()])
     return markdown_table(lines)
 
 
 def section(frame: pd.DataFrame) -> str:
     """What stands on the page between its marks."""
-    price = "Times the least regret without privacy, by who sees raw rewards, and what is protected:"
-    return f"{BEGIN}\n{table(frame)}\n\n{price}\n\n{prices(frame)}\n{END}"
+    price = (
+        "Times the least regret without privacy, by what must be trusted, and what is protected. ↓: the price of a call"
+    )
+    parts = [BEGIN, "## What each choice costs", f"{price} that trusts fewer or protects more, and costs less."]
+    parts.append(prices(frame))
+    for (structure, corrupted), rows in frame.groupby(["structure", "corrupted"], sort=False):
+        plays = rows.drop_duplicates("problem")["plays"].tolist()
+        long = f", {plays[-1]:,} elsewhere" if len(plays) > 1 else ""
+        size = f"{plays[0]:,} plays{' where everyone is trusted' if long else ''}{long}."
+        parts += [f"## {title(structure, corrupted)}", f"{ABOUT[rows['problem'].iloc[0]]} {size}", table(rows)]
+    unable = dict.fromkeys(frame["call"][frame["p"].isna()])
+    parts += [f"No budget makes these spend 1, and they are left out: {', '.join(f'`{x}`' for x in unable)}."] * bool(
+        unable
+    )
+    return "\n\n".join([*parts, END])
 
 
 def read() -> pd.DataFrame:

@@ -108,9 +108,8 @@ def audit(found: dict[str, Any], path: Path) -> None:
         _bare(axes)
         axes.set_title(rf"An audit attacks the claim $\varepsilon$ = {EPSILON:g}", loc="left", fontweight="bold")
         low = {name: f"{one.epsilon_lower:.2f}" for name, one in found.items()}
-        axes.text(
-            0.3, 0.4, f"as much noise as it needs:\nat least {low['honest']} of 1 is spent", color=layout.COLOURS[0]
-        )
+        spent = rf"$\varepsilon$ of at least {low['honest']} is spent"
+        axes.text(0.3, 0.4, f"as much noise as it needs:\n{spent}", color=layout.COLOURS[0])
         axes.text(
             0.03, 0.04, f"two thirds of that noise:\nat least {low['two thirds']}, refuted", color=layout.COLOURS[1]
         )

@@ -17,7 +17,7 @@ import pandas as pd
 import xarray as xr
 
 from jaxbandits.formatting import markdown_table
-from jaxbandits.papers.study import Reproduction, claims_table
+from jaxbandits.papers.study import Reproduction, Study, claims_table
 from jaxbandits.searching import WorstCase
 from jaxbandits.version import __version__
 
@@ -105,6 +105,28 @@ def regret_by_budget(data: Path) -> str:
 
 # study -> the page that quotes it, the picture whose data it quotes, and the table made from them
 QUOTED = {"ldp-contextual/equal-budget": ("privacy.md", "budget", regret_by_budget)}
+
+
+OVERVIEW = "<!-- studies: begin -->", "<!-- studies: end -->"
+
+
+def overview(studies: dict[str, Study], docs: Path) -> str:
+    """Every study, what of its paper it is about, and the seconds of its full run as its page has them, with marks."""
+    lines = [["study", "what it shows", "of the paper", "seconds at full size"]]
+    for name, study in studies.items():
+        of_paper = [part for part in re.split(r"; | and (?=docs/)", study.source) if "docs/" not in part]
+        (seconds,) = re.findall(rf"`jaxbandits reproduce {name} --full`: ([\d,]+) s", study_text(name, docs))
+        page = page_of(name, docs).relative_to(docs)
+        lines.append([f"[`{name}`]({page})", study.title, "; ".join(of_paper) or "-", seconds])
+    return f"{OVERVIEW[0]}\n{markdown_table(lines, right=1)}\n{OVERVIEW[1]}"
+
+
+def write_overview(studies: dict[str, Study], docs: Path) -> Path:
+    """Put the list of all studies into docs/reproductions.md; its path."""
+    page, (begin, end) = docs / "reproductions.md", OVERVIEW
+    text = page.read_text(encoding="utf-8")
+    page.write_text(f"{text.split(begin)[0]}{overview(studies, docs)}{text.split(end)[1]}", encoding="utf-8")
+    return page
 
 
 def quotation(name: str, docs: Path) -> str:

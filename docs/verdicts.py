@@ -7,6 +7,7 @@ written there: the page quotes those tables, and the audit's table in docs/priva
 `python docs/verdicts.py` writes both, without running a study.
 """
 
+import importlib
 import re
 import tomllib
 from collections.abc import Callable
@@ -106,7 +107,7 @@ def text_with_words(study: str, docs: Path) -> str:
 
 
 def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
-    """Write the tables into docs/verdicts.md, and each claim's word into the reproductions; the paths written.
+    """Write the tables into docs/verdicts.md, each claim's word into the reproductions, and their list; the paths.
 
     ValueError where marks, or what a row names, are not there, or two claims name the same line.
     """
@@ -120,7 +121,9 @@ def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
     for (begin, end), new in {COUNTS: verdict_counts(docs), (BEGIN, END): verdict_tables(docs, studies)}.items():
         text = f"{text.split(begin)[0]}{begin}\n{new}\n{end}{text.split(end)[1]}"
     page.write_text(text, encoding="utf-8")
-    return list(dict.fromkeys([page, *(pages.page_of(name, docs) for name in studies)]))
+    return list(
+        dict.fromkeys([page, pages.write_overview(studies, docs), *(pages.page_of(name, docs) for name in studies)])
+    )
 
 
 def verdict_counts(docs: Path) -> str:
@@ -143,8 +146,15 @@ def verdict_tables(docs: Path, studies: dict[str, Study]) -> str:
             _line(["---"] * len(HEADINGS)),
             *(_line(verdict_cells(row, docs, studies)) for row in claims),
         ]
-        parts.append(f"## {paper['title']}\n\n{len(claims)} claims. {counts}.\n\n" + "\n".join(table))
+        about = f"{paper_source(paper['name'])}\n\n{len(claims)} claims. {counts}."
+        parts.append(f"## {paper['title']}\n\n{about}\n\n" + "\n".join(table))
     return "\n\n".join(parts)
+
+
+def paper_source(name: str) -> str:
+    """Authors, title and where a paper is, from the first line of its studies' package; an arXiv number is a link."""
+    first = (importlib.import_module(f"jaxbandits.papers.{name.replace('-', '_')}").__doc__ or "").splitlines()[0]
+    return re.sub(r"arXiv ([\d.]+\d)", r"[\g<0>](https://arxiv.org/abs/\1)", first)
 
 
 KINDS = "Theorem|Corollary|Lemma|Proposition|Figure|Table|Remark"
@@ -238,7 +248,7 @@ def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[s
             place = f"figures/{paper}/{figure}-{row.picture}.png"
             if row.picture not in studies[row.study].figures:
                 raise ValueError(f"{row.number}: {row.study} has no picture {row.picture!r}")
-            picture = f"[![{row.number}]({place})]({place})"
+            picture = f"![{row.number}]({place})"
     if row.audited:
         measured.append(f"{_audit(row, docs)}; `jaxbandits audit {row.audited}`")
     ground = row.ground

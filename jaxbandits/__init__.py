@@ -4,14 +4,13 @@ Each public name is loaded when it is first used, so that `import jaxbandits` co
 checkers and editors read them, with their arguments, in `__init__.pyi`, which `python -m jaxbandits.stubs` writes.
 """
 
-import lazy_loader
-
 from jaxbandits.forks import note_forks
+from jaxbandits.names import load_lazily
 from jaxbandits.version import __version__
 
 note_forks()
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = load_lazily(
     __name__,
     submodules=[
         "adversaries",

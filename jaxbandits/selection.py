@@ -29,6 +29,8 @@ SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
 # holds no seeds (`sweeps.identity`). A digest that begins with "-" says nothing to another process.
 IDENTITY = "identity"
 TEXTS = {str, np.str_}
+ANSWERS = "right answers"
+UNITS = {"classification": ANSWERS, "loss_table": "losses"}  # of regret on a user's tables, elsewhere rewards
 BESIDE = (*SPENT, IDENTITY)  # these are no keys
 TAKERS = "algorithms"  # attribute of a tied key's coordinate, where only some algorithms take it: their labels, as JSON
 
@@ -206,6 +208,17 @@ def final_regret(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
         return regret.isel(t=-1, drop=True)
     last = np.searchsorted(times, horizon.values, side="right") - 1
     return regret.isel(t=xr.DataArray(last, dims=horizon.dims)).drop_vars("t").transpose(*regret.dims[:-1])
+
+
+def unit_of(ds: xr.Dataset) -> str:
+    """What regret counts, in the plural."""
+    name = str((json.loads(ds.attrs.get("config", "{}")).get("environment") or {}).get("name"))
+    return "rewards" if name == "classification" and "best_reward" not in ds else UNITS.get(name, "rewards")
+
+
+def right_answers(ds: xr.Dataset, t: int | None = None) -> xr.DataArray:
+    """The share of right answers of labelled rows, in the shape of `final_regret`."""
+    return final_regret(ds.assign(regret=(-ds["regret"] + ds["best_reward"]) / ds["t"]), t)
 
 
 def spread_places(size: int, most: int) -> np.ndarray[Any, Any]:

@@ -18,7 +18,7 @@ import xarray as xr
 from annotated_doc import Doc
 from scipy.special import stdtrit
 
-from jaxbandits import intervals, spending
+from jaxbandits import intervals, selection, spending
 from jaxbandits.formatting import format_value, inert, join_values, markdown_table, show
 from jaxbandits.intervals import Way
 from jaxbandits.selection import Swept, final_regret, grid_dims, select_values, takers, tidy, whole
@@ -82,8 +82,9 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
     Returns:
         pandas.DataFrame: Columns `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low` and `ci_high` (95% interval of
             the mean), `median`, `q05`, `q95`, every count of non-finite values that the Dataset holds, summed over
-            seeds, and, where something is private, `epsilon_asked`, `epsilon_spent` and `delta_spent`. An algorithm
-            that does not depend on a key has equal rows along it.
+            seeds, of labelled rows `right_answers`, the mean share of them, and, where something is private,
+            `epsilon_asked`, `epsilon_spent` and `delta_spent`. An algorithm that does not depend on a key has equal
+            rows along it.
 
     Raises:
         ValueError: Where `t` is no checkpoint, or a dimension of the sweep is gone.
@@ -105,6 +106,8 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
         if "nonfinite" in str(name) and "seed" in variable.dims:
             counts = variable.sum("seed").broadcast_like(final.isel(seed=0))
             columns[str(name)] = counts.transpose(*final.dims[:-1]).values
+    if selection.unit_of(ds) == selection.ANSWERS:
+        columns["right_answers"] = selection.right_answers(ds, t).mean("seed").values
     if spending.has_spending(ds) and json.loads(ds.attrs.get("guarantees", "{}")):
         columns |= {name: spending.coordinate_array(ds, name) for name in spending.COORDINATES}
     return WholeTable(tidy(final.isel(seed=0), columns))
@@ -124,9 +127,11 @@ def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interv
         pandas.DataFrame: One row for each remaining grid point; keys along which neither side changes are left out.
             Columns: `a`, `b`, the keys, `seeds`, `difference` (mean regret of a minus that of b), `ci_low` and
             `ci_high` (95% interval; NaN where all differences are equal), `relative` (difference divided by the mean of
-            b), `p_value` (at least 2^(1 - m), with m the seeds in which a and b differ), `p_holm` (corrected for the
-            number of rows), `share_lower` (share of seeds in which a has less regret; ties are on neither side) and
-            `seeds_needed` (how many seeds Student's interval needs, as far as these show).
+            b; NaN where a mean is negative), `p_value` (at least 2^(1 - m), with m the seeds in which a and b differ),
+            `p_holm` (corrected for the number of rows: a is better or worse where it is at most 0.05; the interval is
+            not corrected), `share_lower` (share of seeds in which a has less regret; ties are on neither side) and
+            `seeds_needed` (how many Student's interval needs to be right, as far as these show; `until` finds how many
+            tell which is better).
 
     Raises:
         ValueError: For an unknown label, key or value, or another `interval`.
@@ -167,7 +172,8 @@ def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interv
     if interval == "student":
         _warn_of_few(needed, left.sizes["seed"])
     mean, base = difference.mean(-1), right.values.mean(-1)
-    relative = np.divide(mean, base, out=np.full_like(mean, np.nan), where=base != 0)
+    positive = (base > 0) & (left.values.mean(-1) >= 0)
+    relative = np.divide(mean, base, out=np.full_like(mean, np.nan), where=positive)
     lower = np.where(np.isnan(difference).any(-1), np.nan, (difference < 0).mean(-1))
     columns = {"seeds": left.sizes["seed"], "difference": mean, "ci_low": low, "ci_high": high, "relative": relative}
     columns |= {"p_value": p_value, "p_holm": holm(np.ravel(p_value)), "share_lower": lower, "seeds_needed": needed}
@@ -232,7 +238,8 @@ def slope(
         TypeError: For anything but a sweep's Dataset.
 
     Note:
-        Points where the mean regret or `over` is not positive and finite are left out. The interval covers sampling
+        Points where the mean regret or `over` is not positive and finite are left out. No power law falls below zero,
+        so that a row that does is refused. The interval covers sampling
         error, not the bias of fitting a power law to what is not one.
 
     >>> import xarray as xr
@@ -263,7 +270,7 @@ def slope(
         mean, use = values.mean(0), points_to_fit(values, x, over, t_min)
         if use.sum() < 2:
             remedy = "lower t_min or run more checkpoints" if over == "t" else "run more values"
-            message = f"slope against {over!r} needs two points with positive mean regret, {where} has {use.sum()}"
+            message = f"slope against {over!r} needs two points above zero and none below, {where} has {use.sum()}"
             raise ValueError(f"{message}: {remedy}, or select the others first")
         resampled = log_slopes(x[use], weights @ values[:, use])
         low, high = np.nanquantile(resampled, [0.025, 0.975]) if seeds > 1 else (np.nan, np.nan)
@@ -353,11 +360,17 @@ def _doubt(values: np.ndarray[Any, Any]) -> str:
     seeds, needed = values.shape[-1], intervals.seeds_needed(values)
     if 1 < seeds < intervals.LEAST_SEEDS:
         return f" Of fewer than {intervals.LEAST_SEEDS} seeds, intervals may miss the mean more often."
-    skewed = np.isfinite(needed) & (needed > seeds)
-    if not np.any(skewed):
+    skewed = _is_skewed(values)
+    if not skewed.any():
         return ""
-    doubtful = f"{np.sum(skewed):,} of {np.size(skewed):,} intervals {'is' if np.sum(skewed) == 1 else 'are'} not yet"
-    return f" {doubtful} reliable (regret is skewed): about {np.max(needed[skewed]):,.0f} seeds would be enough."
+    doubtful = f"{np.sum(skewed):,} of {np.size(skewed):,} intervals (marked *) may be too narrow, as regret is skewed"
+    return f" {doubtful}: about {np.max(needed[skewed]):,.0f} seeds would be enough."
+
+
+def _is_skewed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Which intervals of 30 seeds or more may be too narrow. values: [..., S]."""
+    needed, seeds = intervals.seeds_needed(values), values.shape[-1]
+    return np.isfinite(needed) & (needed > seeds) & (seeds >= intervals.LEAST_SEEDS)
 
 
 def _warn_of_few(needed: Any, seeds: int) -> None:
@@ -365,7 +378,8 @@ def _warn_of_few(needed: Any, seeds: int) -> None:
     few = (needed > seeds) & (seeds > 1)
     if np.any(few):
         most = np.max(np.where(few, needed, 0))
-        why = "all differences are equal" if np.isinf(most) else f"about {most:,.0f} seeds would be enough"
+        enough = f"about {most:,.0f} seeds would make them right, which need not decide between a and b"
+        why = "all differences are equal" if np.isinf(most) else enough
         wrong = f"intervals and p-values of {np.sum(few):,} of {np.size(few):,} rows may be wrong with {seeds:,} seeds"
         remedy = "run more of them, give interval='bootstrap-t' or 'anytime'"
         until = "or let seeds=jb.until(...) decide how many"
@@ -373,11 +387,12 @@ def _warn_of_few(needed: Any, seeds: int) -> None:
 
 
 def points_to_fit(values: Any, x: Any, over: str, t_min: float | None = None) -> np.ndarray[Any, Any]:
-    """Which points `[C]` a slope of values `[S, C]` is fitted to: positive ones, and of plays those from `t_min` on."""
+    """Which points `[C]` a slope of `[S, C]` is fitted to: positive ones, from `t_min` on; none if one is negative."""
     mean = values.mean(0)
-    use = np.isfinite(mean) & (mean > 0) & (x > 0) & np.isfinite(x)
+    use = np.isfinite(mean) & (x > 0) & np.isfinite(x)
     own = x[~np.isnan(values).all(0)]  # a shorter horizon is padded with NaN
-    return use & (x >= (t_min if t_min is not None else own.max(initial=0) / 10)) if over == "t" else use
+    use &= (x >= (t_min if t_min is not None else own.max(initial=0) / 10)) | (over != "t")
+    return use & (mean > 0) & (not (mean[use] < 0).any())
 
 
 def log_slopes(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -400,14 +415,14 @@ def _side(final: xr.DataArray, side: Any, name: str) -> tuple[str, dict[str, Any
 
 
 def _cell(values: np.ndarray[Any, Any], latex: bool) -> str:
-    """A cell of `table`: the mean and its half-width, rounded to the half-width's second digit."""
+    """A cell of `table`: the mean and its half-width, rounded to the half-width's second digit, and perhaps a mark."""
     mean, half = values.mean(), float(_half_width(values))
     if not (math.isfinite(mean) and math.isfinite(half)):
         return f"{mean:g}"
     digits = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 1
     plus = r" \pm " if latex else " ± "
     cell = f"{mean:,.{digits}f}{plus}{half:,.{digits}f}"
-    return f"${cell.replace(',', '{,}')}$" if latex else cell
+    return (f"${cell.replace(',', '{,}')}$" if latex else cell) + ("*" if _is_skewed(values) else "")
 
 
 _LATEX_SIGNS = str.maketrans({

@@ -40,7 +40,13 @@ Part = TypeVar("Part", Algorithm, Environment, Adversary)
 MAX_INTEGER = 2**53  # the largest count: floating point holds every integer up to here
 # What pandas calls a column without a name, and Parquet the index of a DataFrame.
 UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
-READERS = {"classification": "jb.read_labelled(path, label=...)", "loss_table": "jb.read_losses(path)"}
+DATA = ("features", "losses", "rewards", "log")  # arguments that take users' tables
+READERS = {
+    "classification": "jb.read_labelled(path, label=...)",
+    "loss_table": "jb.read_losses(path)",
+    "contextual_table": "jb.read_table(path, rewards=[...])",
+    "fitted": "jb.read_logged(path, arm=..., reward=...)",
+}
 NO_SCALARS = (bool, np.bool_, np.timedelta64)  # Python counts them among the integers
 
 
@@ -56,6 +62,8 @@ def same(x: Any, y: Any) -> bool:
 
 def difference(name: str, there: Any, here: Any) -> str:
     """The first entry in which two JSON values differ, as text: its path and both values."""
+    if name.endswith(".crc32"):
+        return f"{name.removesuffix('.crc32')} has other contents here than there: the file or the array has changed"
     if isinstance(there, dict) and isinstance(here, dict):
         key = next(k for k in [*there, *here] if k not in there or k not in here or there[k] != here[k])
         return difference(f"{name}.{key}", there.get(key, "not given"), here.get(key, "not given"))
@@ -189,6 +197,8 @@ def factory(
             raise TypeError(f"{name} takes keyword arguments only: {', '.join(rows)}")
         kwargs: dict[str, Any] = {}
         for key, value in given.items():  # the caller may write into arrays and lists later: the part has copies
+            if key in DATA and name in READERS and isinstance(value, str | os.PathLike):
+                raise ValueError(f"{name}: {key} = {show(value)} is a text and no table: {READERS[name]} reads a file")
             if key not in rows:
                 hint = f": {READERS[name]} reads one" if key == "path" and name in READERS else nearest(key, rows)
                 raise TypeError(f"{name} has no argument {key!r}{hint}; it takes {', '.join(rows)}")

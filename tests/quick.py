@@ -24,6 +24,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SECONDS = 60.0  # of tests, in each process
 CASES = 1000  # the least distance of a case of the catalogue
+WRONG_CALLS = ROOT / "tests/parts/wrong_calls.toml"
+OTHER_STUDY = 100  # how much farther a test of a study is that does not reach the change
 # The folder with a room's tests, where it has another name, and by how many steps tests elsewhere are farther.
 FOLDERS = {"auditing": "privacy", "mechanisms": "privacy", "adversaries": "environments", "searching": "sweeps"}
 ELSEWHERE = 2
@@ -168,6 +170,8 @@ def named_in(module: str, tree: ast.AST) -> Iterator[Node]:
         elif isinstance(node, ast.Attribute):
             yield from places_of(module, node)
             yield from methods().get(node.attr, ())
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "with_form":  # a kernel's module in words
+            yield from home_of(f"jaxbandits.kernels.{getattr(node.args[0], 'value', '')}", "form")
 
 
 def places_of(module: str, node: ast.Attribute) -> tuple[Node, ...]:
@@ -182,15 +186,31 @@ def places_of(module: str, node: ast.Attribute) -> tuple[Node, ...]:
 
 
 @functools.cache
+def studies() -> dict[str, Node]:
+    """PAPER/FIGURE -> its study, which a table of the package names in words."""
+    table = ast.literal_eval(definitions("jaxbandits.papers")["STUDIES"].value)
+    places = {
+        f"{paper}/{figure}": (paper, *where.split(":")) for paper in table for figure, where in table[paper].items()
+    }
+    return {
+        name.replace("_", "-"): (f"jaxbandits.papers.{paper}.{module}", study[0] if study else "STUDY")
+        for name, (paper, module, *study) in places.items()
+    }
+
+
+@functools.cache
 def users() -> dict[Node, set[Node]]:
     """Who names what: for each definition, those whose text has its name."""
-    found: dict[Node, set[Node]] = {}
+    found: dict[Node, set[Node]] = {study: {("jaxbandits.papers", "STUDIES")} for study in studies().values()}
     for module, tree in modules().items():
         pieces = [*definitions(module).items()]
         pieces += [("", s) for s in tree.body if not isinstance(s, ast.FunctionDef | ast.ClassDef)]
         for name, piece in pieces:
             for place in named_in(module, piece):
                 found.setdefault(place, set()).add((module, name))
+    for word in set(re.findall(r"\w+", WRONG_CALLS.read_text())):  # calls that a table holds
+        for home in homes(word):
+            found.setdefault((home, word), set()).add(("tests.parts.wrong_calls", "rows"))
     return found
 
 
@@ -300,6 +320,9 @@ class Change:
         name = item.cls.__name__ if item.cls else item.originalname
         ways = [self(module, name), *(self(module, fixture) for fixture in item.fixturenames)]
         distance = min((way for way in ways if way is not None), default=None)
+        study = studies().get(item.name.partition("[")[2].removesuffix("]"))
+        if distance is not None and study is not None and study not in self.distances:
+            return distance + OTHER_STUDY
         if self.names & set(re.findall(r"\w+", item.name)):
             return 0
         if distance is None:

@@ -15,7 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import jaxbandits as jb
 from jaxbandits.commands import listing
-from jaxbandits.formatting import markdown_table
+from jaxbandits.formatting import format_number, markdown_table
 from jaxbandits.protocol import Rewards
 
 HEADER = ["algorithm", "plays on", "privacy", "protects one", "rewards read", "ns a play", "static arguments", "paper"]
@@ -45,7 +45,7 @@ def row(record: dict, cost: dict) -> list[str]:
         record["model"],
         (record["unit"] or "").replace("_", " "),
         listing.reading(rewards),
-        f"{cost['play']:.3g}" if cost else "",
+        format_number(cost["play"]) if cost else "",
         ", ".join(f"`{name}`" for name in static),
         linked(record["paper"] or "").replace("|", "\\|"),
     ]

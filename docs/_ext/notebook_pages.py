@@ -58,7 +58,7 @@ def fenced(language: str, content: str) -> str:
 
 def overview(paths: list[Path]) -> str:
     """The page that lists them, each with its first sentence."""
-    words = "As they were run, to read here or to run yourself: each page has its file to download."
+    words = "As they were run, to read here or to run yourself: each page has its file, for Jupyter and for Colab."
     rows = ["# Notebooks", "", words, ""]
     for path in paths:
         heading, _, rest = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][1]["source"]).partition("\n")

@@ -13,6 +13,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.ext.autosummary import autosummary_table
 from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
 
 GREEK = (
     "alpha beta gamma delta eta theta lambda mu nu pi rho sigma tau phi iota kappa psi omega xi zeta "
@@ -35,6 +36,11 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 SHORTEST = 3  # tokens of a formula
+INDEXED = re.compile(rf"[A-Za-z]_(\w|{'|'.join(SYMBOLS)})?")  # a letter with a subscript: a formula alone
+# what MathJax cannot set, or sets as something else: an index without its text, or two; a name's underscore as an index
+FAULT = re.compile(
+    r"(?<!\\)[_^]\s*(?:[}&$]|$)|(?<!\\)_(\w|\{[^{}]*\})\s*_|\\math(?:rm|tt)\{[^{}]*(?<!\\)[_^]|\\(?:min|max)_\{\\mathrm"
+)
 LONG = 30  # letters of one that may be broken
 BREAK = "\n"  # where a long formula may go on in the next line
 
@@ -156,13 +162,13 @@ class Parser:
         self.take(opening)
         self.depth += 1
         outside, self.called = self.called, called
-        parts = [self.relation()]
-        while self.peek().text == ",":
+        body = self.relation()
+        while (sign := self.peek().text) in (",", ";"):
             self.at += 1
-            parts.append(self.relation())
+            body += f"{sign} {self.relation()}"
         self.depth, self.called = self.depth - 1, outside
         self.take(closing)
-        return ", ".join(parts)
+        return body
 
     def take(self, signs: str) -> str:
         token = self.peek()
@@ -200,11 +206,14 @@ class Parser:
         text, following = token.text, self.peek(1)
         called = following.text in ("(", "[") and not following.apart
         head = text.split("_")[0]
+        if re.fullmatch("[A-Za-z]_", text) and called and following.text == "(":
+            self.at += 1
+            return f"{text}{{{self.inside('(', ')')}}}"  # n_(m + 1)
         if text in ENCLOSE and called:
             self.at += 1
             left, right = ENCLOSE[text]
             return f"{left}{self.inside('(', ')')}{right}"
-        if head in FUNCTIONS:
+        if head in FUNCTIONS and len(text) - len(head) < 5:  # max_a, and not max_horizon
             self.at += 1
             below = f"_{{{subscript(text[len(head) + 1 :])}}}" if "_" in text else ""
             if head == "sqrt":
@@ -308,7 +317,8 @@ def formulas(text: str, named: set[str] = frozenset()) -> Iterator[tuple[int, in
         while end - start > 1 and article(found, start, set(named)):
             start += 1
         i = end
-        if end - start < SHORTEST or touched(found, start, end):
+        short = end - start < SHORTEST and not any(INDEXED.fullmatch(one.text) for one in found[start:end])
+        if short or touched(found, start, end):
             continue
         if start != i or end != parser.at:
             try:
@@ -383,7 +393,7 @@ def mathematical(token: Token) -> bool:
 def worth(part: list[Token]) -> bool:
     """Whether typesetting shows more than the text does."""
     texts = {one.text for one in part}
-    if "sqrt" in texts:
+    if "sqrt" in texts or any(INDEXED.fullmatch(text) for text in texts):
         return True
     if "^" not in texts and not any(one.kind == "name" for one in part):
         return False
@@ -391,6 +401,14 @@ def worth(part: list[Token]) -> bool:
     called = heads & {*FUNCTIONS, *ENCLOSE} and "(" in texts
     symbols = heads & {*FUNCTIONS, *ENCLOSE, *SYMBOLS} or any(len(head) == 1 for head in heads)
     return bool(texts & {"^", "/", "*", "+"} or called or (symbols and texts & {*RELATIONS, "-"}))
+
+
+def fault(tex: str) -> str:
+    """What is wrong with TeX that would be set wrongly, or not at all; nothing where it is good."""
+    bare = re.sub(r"\\[\\{}]", "", tex)
+    if bare.count("{") != bare.count("}"):
+        return "braces do not match"
+    return found[0] if (found := FAULT.search(tex)) else ""
 
 
 class Typeset(SphinxTransform):
@@ -407,6 +425,9 @@ class Typeset(SphinxTransform):
             for node in list(table.findall(nodes.Text)):
                 if within(node, table):
                     self.replace(node, set())
+        for node in self.document.findall(lambda one: isinstance(one, (nodes.math, nodes.math_block))):
+            if found := fault(node.astext()):
+                logging.getLogger(__name__).warning("formula %r: %s", node.astext(), found, location=node)
 
     def replace(self, node: nodes.Text, named: set[str]) -> None:
         text, at, parts = node.astext(), 0, []

@@ -1,17 +1,19 @@
 // Long names may break behind dots, underscores and the like, and nowhere else: in code marks, signatures and titles.
 document.addEventListener("DOMContentLoaded", () => {
   const long = 24; // letters: a shorter name goes to the next line
-  const humps = /(?<=[a-z])(?=[A-Z])|(?<=_)(?=[a-z])/; // of names in six columns, on a wide window
-  const dots = /(?<=\.)(?=[A-Za-z])/, anywhere = /(?<=\.)(?=[A-Za-z])|(?<=[_\/=,(\[{:+-])(?=[^\s._\/=,)\]}-])/;
+  const humps = /(?<=[a-z])(?=[A-Z])|(?<=[._])(?=[A-Za-z])/; // of names in six columns, or in cards
+  const dots = /(?<=\.)(?=[A-Za-z])/, anywhere = /(?<=\.)(?=[A-Za-z])|(?<=[_\/=,(\[{:+])(?=[^\s._\/=,)\]}-])/;
   for (const argument of document.querySelectorAll(".sig .sig-param")) argument.before(document.createElement("wbr"));
+  for (const word of document.querySelectorAll("article code .pre")) { // an option stays whole
+    if (word.textContent.startsWith("-")) word.style.whiteSpace = "nowrap";
+  }
   for (const code of document.querySelectorAll("article :is(code.literal, .sig, h1, .genindextable a)")) {
     if (code.closest("table.autosummary td:first-child")) continue;
     const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), texts = [];
     while (walker.nextNode()) texts.push(walker.currentNode);
     for (const text of texts) {
       const signature = code.matches(".sig, a"), tight = code.closest(".catalogue"); // eight columns
-      const narrow = innerWidth > 600 && code.closest("#comparison table");
-      const places = narrow ? humps : tight || (signature ? text.data : code.textContent).length > long ? anywhere : signature ? dots : null;
+      const places = code.closest("#comparison table") ? humps : tight || (signature ? text.data : code.textContent).length > long ? anywhere : signature ? dots : null;
       const parts = places ? text.data.split(places) : [];
       if (parts.length > 1) text.replaceWith(...parts.flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part])));
     }
@@ -31,7 +33,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const phone = 45; // letters that fit beside each other, in the widest cells
   const widest = (cells) => Math.max(...cells.map((cell) => cell.textContent.trim().length));
   for (const table of document.querySelectorAll("article table.docutils:not(.claims, .study, .autosummary)")) {
-    if (table.closest(".catalogue, .notebook-output") || !table.tHead) continue;
+    if (table.closest(".notebook-output") || !table.tHead) continue;
     const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
     const rows = [...table.tBodies[0].rows].map((row) => [...row.cells]), cells = rows.flat();
     const numbers = cells.filter((cell) => /^[−–-]?[\d.,]+( ± [\d.,]+)?%?$/.test(cell.textContent.trim())).length;

@@ -19,7 +19,7 @@ document.addEventListener("DOMContentLoaded", () => {
         rows.sort((a, b) => {
           if (filled(a) !== filled(b)) return filled(a) ? -1 : 1; // empty cells last
           const order = text(a, i).localeCompare(text(b, i), "en", { numeric: false });
-          const numbers = [Number(text(a, i)), Number(text(b, i))];
+          const numbers = [a, b].map((row) => Number(text(row, i).replaceAll(",", "")));
           const by = numbers.some(Number.isNaN) ? order : numbers[0] - numbers[1];
           return down ? -by : by;
         });

@@ -2,9 +2,9 @@
 // and these before the history of the project; a page that answers what was typed comes first of all.
 // `_ext/search_words.py` reads the table, too: its words are in the index, though the page may not have them.
 const ANSWERS = {
-  "start": "install, installation, pip, conda, quickstart, tutorial, gpu, cuda, tpu, toml, configuration file, result",
+  "start": "install, installation, pip, conda, quickstart, tutorial, gpu, cuda, tpu, toml, configuration file, result, save, store, resume, go on after a stop",
   "guides/choosing": "which algorithm, recommendation, recommended, choose an algorithm, best algorithm, select",
-  "guides/robust": "outliers, corrupted rewards, corruption, contamination, attack, poisoning, robustness",
+  "guides/robust": "outliers, corrupted rewards, corruption, contamination, attack, poisoning, robustness, forged rewards, replaced rewards, fake",
   "guides/heavy_tails": "heavy tailed, unbounded rewards, pareto, infinite variance, lognormal",
   "guides/federated": "federated learning, agents, multi agent, distributed bandit, byzantine",
   "guides/experts": "expert advice, experts, exp4, full information",
@@ -15,10 +15,10 @@ const ANSWERS = {
   "extending": "own algorithm, new algorithm, custom algorithm, my algorithm, own environment, custom environment, plugin, protocol",
   "coming_from": "pymab, smpybandits, coba, obp, migrate, migration, open bandit pipeline",
   "comparison": "best arm identification, pure exploration, fixed confidence, fixed budget, other libraries, off policy evaluation, alternatives",
-  "faq": "non stationary, nonstationary, changing world, best arm identification, gpu, out of memory, question, help",
+  "faq": "non stationary, nonstationary, changing world, best arm identification, gpu, memory, out of memory, seed, seeds, resume, question, help",
   "scaling": "resume, interrupted, checkpoint, continue, slurm, cluster, ray, hpc, job array, shard, several machines, memory, crash",
   "determinism": "reproducible, reproducibility, seed, random numbers, same results, bitwise, deterministic",
-  "concepts": "glossary, terms, tune, tuning, hyperparameters, significance, how many seeds, stopping rule, confidence interval, p value, common random numbers",
+  "concepts": "glossary, terms, tune, tuning, hyperparameters, significance, how many seeds, stopping rule, confidence interval, p value, t test, common random numbers",
   "report": "latex, html, report, share results, dashboard, export, table for a paper",
   "performance": "gpu, speed, fast, slow, benchmark, runtime, numba",
   "reproductions": "paper figure, reproduce, replication, figures of the papers",
@@ -36,6 +36,7 @@ const ANSWERS = {
   "gallery/4_your_own/plot_own_algorithm": "own algorithm, custom algorithm",
   "gallery/4_your_own/plot_tuning": "tune, tuning, hyperparameter, grid search, learning rate",
   "gallery/5_machines/plot_resume": "resume, store, more seeds, continue",
+  "notebooks/index": "colab, jupyter, notebook, ipynb",
   "notebooks/price_of_privacy": "price of privacy",
   "notebooks/scaling": "gpu, tpu, cluster"
 };

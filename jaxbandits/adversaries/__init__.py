@@ -9,5 +9,7 @@ A run has two slots for an adversary (picture in `jaxbandits/protocol.py`):
 from jaxbandits.adversaries.budgeted import budgeted
 from jaxbandits.adversaries.byzantine import byzantine, poison
 from jaxbandits.adversaries.huber import huber
+from jaxbandits.names import refuse_unknown
 
 __all__ = ["huber", "byzantine", "poison", "budgeted"]
+__getattr__ = refuse_unknown(__name__, __all__)

@@ -7,7 +7,7 @@ A file is loaded when its algorithm is used. Type checkers and editors read all 
 import os
 import re
 
-import lazy_loader
+from jaxbandits.names import load_lazily
 
 
 def _homes() -> dict[str, list[str]]:
@@ -23,4 +23,4 @@ def _homes() -> dict[str, list[str]]:
     return found
 
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs=_homes())
+__getattr__, __dir__, __all__ = load_lazily(__name__, submod_attrs=_homes())

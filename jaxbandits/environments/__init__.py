@@ -16,6 +16,7 @@ from jaxbandits.environments.losses import (
     sinusoid_losses,
     switching_losses,
 )
+from jaxbandits.names import refuse_unknown
 
 __all__ = [
     "bernoulli_arms", "gaussian_arms", "student_arms", "pareto_arms", "lognormal_arms", "linear_arms",
@@ -23,3 +24,4 @@ __all__ = [
     "sinusoid_losses", "bernoulli_losses", "lemma51_losses", "rotating_experts", "classification",
     "contextual_table", "fitted",
 ]  # fmt: skip
+__getattr__ = refuse_unknown(__name__, __all__)

@@ -24,6 +24,7 @@ from jaxbandits.validation import array, choice, declare, is_frame, is_masked
 # Other digits, such as 007 or 1.0, are text: two labels that differ in a file are two labels.
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 MAX_FLOAT_LABEL = 2**53  # neighbouring integers of this size are one float
+MANY_ROWS = 10  # so many numbers are not evenly apart by chance
 
 
 class Named(np.ndarray[Any, Any]):
@@ -53,14 +54,18 @@ def attach_names(x: np.ndarray[Any, Any], names: Iterable[str]) -> Named:
     return there
 
 
-def say_identifiers(table: Table, x: np.ndarray[Any, Any]) -> None:
-    """Warn of features that count the rows."""
-    count = [name for name, column in zip(table.names, x.T, strict=True) if (np.diff(column) == 1).all()]
+def say_identifiers(
+    table: Table, x: np.ndarray[Any, Any], unless: str = "the order of rows is a feature", stacklevel: int = 3
+) -> None:
+    """Warn of columns that count the rows: by one, or in many rows by any other step."""
+    step = (x[-1] - x[0]) / max(len(x) - 1, 1)
+    evenly = (step > 0) & (np.abs(np.diff(x, axis=0) - step) <= step / 100).all(axis=0)
+    count = [table.names[j] for j in np.flatnonzero(evenly & ((step == 1) | (len(x) >= MANY_ROWS)))]
     if count and len(x) > 2:
         warnings.warn(
-            f"{table.source}: column {few(count)} counts up by one and looks like an identifier: leave it out, unless "
-            "the order of rows is a feature",
-            stacklevel=3,
+            f"{table.source}: column {few(count)} counts up evenly and looks like an identifier: leave it out, unless "
+            f"{unless}",
+            stacklevel=stacklevel,
         )
 
 
@@ -200,7 +205,7 @@ def read_losses(
             never missing; None, NaN, NA and NaT are, in every source.
 
     Returns:
-        ndarray of shape (T, K): The losses, float64.
+        ndarray of shape (T, K): The losses, float64. `losses.names` are those of the columns: `loss_table` keeps them.
 
     Raises:
         ValueError: Naming the file, the data row (from 1), the line and the column of the first entry that is not a
@@ -208,7 +213,7 @@ def read_losses(
             that a column has no name of its own or that a cell is missing.
 
     Warns:
-        UserWarning: Rows are left out: how many, and the first five.
+        UserWarning: Rows are left out: how many, and the first five. A column counts the rows.
 
     Note:
         The first row of a text file is its header unless one of its cells is a number or one of the missing words
@@ -223,9 +228,15 @@ def read_losses(
     [[0.0, 1.0], [0.5, 0.25]]
     """
     choice("missing", missing, ("error", "drop"))
-    table = table_of(path, missing_words)
+    return losses_of(table_of(path, missing_words), missing)
+
+
+def losses_of(table: Table, missing: str = "error", stacklevel: int = 4) -> Named:
+    """The losses of a table, with the names of its columns."""
     losses = table.to_numbers(0.0, 1.0)
-    return losses[table.complete_rows(table.names, np.isnan(losses), missing)]
+    complete = table.complete_rows(table.names, np.isnan(losses), missing, stacklevel)
+    say_identifiers(table, losses, "it is an arm", stacklevel)
+    return attach_names(losses[complete], table.names)
 
 
 @declare(check=False)

@@ -19,12 +19,14 @@ from jax import lax
 
 from jaxbandits.declared import HOST, LATER, Axes, Doc, Ge, Le, NumArms, Probability, Remedy
 from jaxbandits.environments.arms import Means, no_context, no_state
+from jaxbandits.environments.labelled_rows import Named, losses_of
+from jaxbandits.environments.user_tables import of_frame
 from jaxbandits.lane_faults import NEVER
 from jaxbandits.numerics import UNROLL, count
 from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import to_uniform
 from jaxbandits.typing import Array, Matrix, Numeric, Scalar
-from jaxbandits.validation import array, factory, integer, number
+from jaxbandits.validation import array, factory, integer, is_frame, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,18 +173,28 @@ def loss_table(*, losses: "Matrix | pd.DataFrame") -> Annotated[Environment, Doc
 
     Args:
         losses (array_like of shape (T, K) or pandas.DataFrame): Row t - 1 holds the losses of play t, each in [0, 1],
-            for at least two arms. A run may not be longer than the table.
+            for at least two arms. A run may not be longer than the table. The names of a DataFrame's columns, and of
+            those that `read_losses` read, are the arms': the fact `arm_names`, and a coordinate of results.
 
     Raises:
-        ValueError: Naming row and column (from 0) of the first entry that is no number, NaN or out of range.
+        ValueError: Naming row and column (from 0, or as a DataFrame has them) of the first entry not in [0, 1].
+
+    Note:
+        Regret is in the unit of the table: times 1000, if losses are milliseconds / 1000, it is in milliseconds.
 
     >>> jb.environments.loss_table(losses=[[0.0, 1.0], [0.5, 0.5]]).facts["max_horizon"]
     2
     """
-    table = array("losses", losses, 2, 0.0, 1.0, remedy="one row for each play, one column for each arm")
+    losses = losses_of(of_frame(losses, "losses"), stacklevel=5) if is_frame(losses) else losses
+    table = array(
+        "losses", losses, 2, 0.0, 1.0, remedy="a row for each play, a column for each arm, scaled as losses / 1000"
+    )
     if table.shape[1] < 2:
         raise ValueError(f"losses has shape {table.shape}; it must be [T, K] with T >= 1 plays and K >= 2 arms")
-    return loss_environment(table.shape[1], TABLE, GivenLosses(table), max_horizon=len(table))
+    names = losses.names if isinstance(losses, Named) else None
+    counted = [tuple(str(k + first) for k in range(table.shape[1])) for first in (0, 1)]  # without a header
+    named = {} if names in (None, *counted) else {"arm_names": names}
+    return loss_environment(table.shape[1], TABLE, GivenLosses(table), max_horizon=len(table), **named)
 
 
 # --- switching

@@ -11,6 +11,7 @@ import io
 import itertools
 import lzma
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -120,7 +121,7 @@ class Table(NamedTuple):
         bad = ~(np.isnan(x) | (np.isfinite(x) & (x >= low) & (x <= high)))
         if bad.any():
             i, j = (int(k) for k in np.argwhere(bad)[0])
-            need = "finite" if math.isinf(low) else f"a number in [{low:g}, {high:g}]"
+            need = "finite" if math.isinf(low) else f"a number in [{low:g}, {high:g}]: scale all, such as losses / 1000"
             raise ValueError(f"{self.where(i, self.names[j])}: {float(x[i, j])!r} must be {need}")
         return x
 
@@ -134,12 +135,15 @@ class Table(NamedTuple):
             value = {"true": 1.0, "false": 0.0}.get(text.lower(), _number(text))
         is_number = isinstance(value, Real | Decimal)
         if not is_number or abs(value) > sys.float_info.max:
-            raise ValueError(
-                f"{self.where(row, name)}: {show(cell)} is not a number: encode it, or leave the column out"
-            )
+            remedy = "encode it, or leave the column out"
+            if isinstance(text, str) and re.fullmatch(r"[-+]?\d+,\d+", text):
+                remedy = "read the file with pandas.read_csv(path, sep=..., decimal=','), and give the DataFrame"
+            raise ValueError(f"{self.where(row, name)}: {show(cell)} is not a number: {remedy}")
         return float(value)
 
-    def complete_rows(self, names: Sequence[str], is_empty: np.ndarray[Any, Any], missing: str) -> np.ndarray[Any, Any]:
+    def complete_rows(
+        self, names: Sequence[str], is_empty: np.ndarray[Any, Any], missing: str, stacklevel: int = 3
+    ) -> np.ndarray[Any, Any]:
         """The rows [n] without a missing cell; where there is another one, an error, or a warning if they are dropped.
 
         names: of the columns that are used. is_empty: [n, names] whether the cell is missing.
@@ -155,7 +159,7 @@ class Table(NamedTuple):
         warnings.warn(
             f"{self.source}: {len(rows)} of {len(complete)} rows have a missing cell and are left out: rows "
             f"{', '.join(str(row + 1) for row in rows[:5])}{', ...' if len(rows) > 5 else ''}",
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
         return complete
 
@@ -227,9 +231,10 @@ def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int
             warnings.warn(f"{path}: {doubt}: name the columns, or give the DataFrame of pandas.read_csv", stacklevel=4)
     other = next((mark for mark in ",;\t|" if len(first) == 1 and mark in first[0]), None)
     if other is not None:
+        decimal = ", decimal=','" if other != "," and re.search(r"\d,\d", text) else ""
         raise ValueError(
             f"{path}: there is one column, {show(first[0])}: separate its cells with {separator!r}, or give the "
-            f"DataFrame of pandas.read_csv(path, sep={other!r})"
+            f"DataFrame of pandas.read_csv(path, sep={other!r}{decimal})"
         )
     file.seek(0)
     names = column_names(str(path), first) if header else [f"{j + 1}" for j in range(len(first))]
@@ -300,7 +305,7 @@ def _of_parquet(path: Path, words: tuple[str, ...], columns: list[str] | None) -
         import pyarrow.parquet as parquet
     except ImportError:
         raise ValueError(
-            f"{path}: reading Parquet needs pyarrow: pip install 'jaxbandits[data]', or convert it to CSV or NPZ"
+            f"{path}: reading Parquet needs pyarrow: pip install pyarrow, or convert it to CSV or NPZ"
         ) from None
     try:
         there = parquet.read_schema(path).names

@@ -196,8 +196,12 @@ class Loops(Scalars):
         """An array in memory that may be written over: its own, where nothing else reads it."""
         if not isinstance(x, Looped) or x.memory is None:
             return self.copy_array(x)
-        self.forget(x.memory)
+        self.read_anew(x)
         return x
+
+    def read_anew(self, x: Any) -> None:
+        """Forget which elements of an array in memory were read."""
+        self.forget(x.memory)
 
     def as_index(self, x: Number) -> int | str:
         """A number as part of an index."""

@@ -336,6 +336,8 @@ def _write_slices(lay: Layout, how: str | None, slices: Slices, clip: bool, *ope
             lay.set(array, place, value, here)
 
     lay.for_each_index(new.shape, write_element)
+    if isinstance(lay, Loops):
+        lay.read_anew(array)  # an element may have been read before it was written over
     return array
 
 

@@ -31,6 +31,7 @@ STUDIES = {
     "ldp_contextual": {
         "figure-1": "figure_1", "printed-form": "figure_1:PRINTED_FORM", "map": "readings", "widths": "figure_1:WIDE",
         "favourable": "favourable", "equal-budget": "equal_budget", "noise-reach": "equal_budget:REACH",
+        "root-t": "root_t",
     },
     "across": {
         "named-epsilon": "named_epsilon", "coverage": "coverage", "believed": "corruption:BELIEVED",

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from annotated_doc import Doc
 
-from jaxbandits import selection, spending
+from jaxbandits import intervals, selection, spending
 from jaxbandits.declared import Kind
 from jaxbandits.formatting import compact, minus, show
 from jaxbandits.reports import layout
@@ -68,7 +68,7 @@ def with_style(function: Callable[P, Plot]) -> Callable[P, Plot]:
 def apply_selection(
     ds: xr.Dataset, select: Mapping[str, Any] | None, allowed: int, key: str | None = None
 ) -> tuple[xr.Dataset, str | None]:
-    """`ds` at the selection without keys of one value, and the key that still has several."""
+    """`ds` at the selection without keys of one value, which an attribute says, and the key that still has several."""
     axes = ("algorithm", "seed", "t")  # these stay dimensions, even of size one
     chosen = {key: [x] if key in axes and np.ndim(x) == 0 else x for key, x in (select or {}).items()}
     ds = selection.sort_plays(selection.select_values(ds, chosen))
@@ -78,6 +78,8 @@ def apply_selection(
         held = "; ".join(f"{d}: {', '.join(map(value_text, ds[d].values))}" for d in left)
         remedy = f"select=dict({left[-1]}={value_text(ds[left[-1]].values[0])})"
         raise ValueError(f"select leaves {len(left)} keys with several values ({held}): fix some, such as {remedy}")
+    single = [d for d in dims if d not in (*left, "horizon", "point")]
+    ds = ds.assign_attrs(single="; ".join(f"{layout.key_words(d)} = {value_text(ds[d].values[0])}" for d in single))
     for d in dims:
         ds = ds if d in left else ds.isel({d: 0}, drop=d != "horizon")
     return ds, left[0] if left else None
@@ -107,14 +109,15 @@ def axis_words(ds: xr.Dataset, after: str = "") -> str:
     words = str(regret.get("long_name", "cumulative regret"))
     head, _, rest = words.partition(" against ")
     words = f"{head}{after}" + (f" against {rest}" if rest else "")
-    return words + (layout.UNIT if regret.get("units") == "reward" else "")
+    return words + (f" (in\u00a0{selection.unit_of(ds)})" if regret.get("units") == "reward" else "")
 
 
 def over_seeds(ds: xr.Dataset, bands: str) -> str:
     """What the bands are, and what is spent where it is not what was asked for: for the caption."""
     seeds, said = ds.sizes["seed"], spending.sentence(ds)
-    bands = f"{CENTRE[bands]} over {seeds:,} seeds" if seeds > 1 else "one seed, hence no interval"
-    return f"{bands}; {said}" if said else bands
+    few = " (few: it may miss more often)" if bands == "interval" and seeds < intervals.LEAST_SEEDS else ""
+    bands = f"{CENTRE[bands]} over {seeds:,} seeds{few}" if seeds > 1 else "one seed, hence no interval"
+    return "; ".join(filter(None, (bands, ds.attrs.get("single"), said)))
 
 
 def value_text(value: object) -> str:

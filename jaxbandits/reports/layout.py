@@ -46,6 +46,7 @@ SETTINGS: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
     "svg.hashsalt": "jaxbandits",
+    "svg.fonttype": "none",  # text stays text
     "savefig.dpi": 300,
     "savefig.bbox": None,
     "text.usetex": False,
@@ -66,6 +67,7 @@ KEY_NAMES = {
 # typeset symbols as plain text
 SYMBOLS = {r"\varepsilon": "ε", r"\delta": "δ", "−": "-", "\u00a0": " "}
 BARE = 0.2  # of a vertical axis that may stand above its last tick
+APART = 0.25  # the least share of a vertical axis that its lines span, if it is to begin at zero
 DISPLAY_PIXELS = 110  # an inch of a figure in a notebook, whatever its resolution
 
 # the colours of Okabe and Ito, without yellow
@@ -158,7 +160,8 @@ def render(figure: Figure, kind: str) -> bytes:
     out = io.BytesIO()
     with style():
         figure.savefig(out, format=kind, metadata=metadata)
-    return out.getvalue()
+    content, font = out.getvalue(), b"'DejaVu Sans'"
+    return content.replace(font, font + b", sans-serif") if kind == "svg" else content
 
 
 def figure_words(figure: Figure) -> list[str]:
@@ -188,10 +191,7 @@ def plain_text(text: str) -> str:
     text = re.sub(r"\$([^$]*)\$", r"\1", text)
     for symbol, letter in SYMBOLS.items():
         text = text.replace(symbol, letter)
-    return text.replace(UNIT.replace("\u00a0", " "), "")
-
-
-UNIT = " (in\u00a0rewards)"  # of regret; no line ends inside the brackets
+    return re.sub(r" \(in (rewards|losses|right answers)\)", "", text)
 
 
 @dataclass
@@ -326,12 +326,13 @@ class Panel:
 
 def axis(
     axis: Any, values: Any, log: bool, *, also: Iterable[Any] = (), ticks: Iterable[float] | None = None,
-    infinity: float | None = None, linear: float | None = None,
+    infinity: float | None = None, linear: float | None = None, zero: bool = True,
 ) -> None:  # fmt: skip
     """Set the scale, the limits and few ticks of an axis. Limits that are set later get ticks of their own.
 
     `values [..., 3]` are centre, low, high, or all centres. `also` may widen the limits by a factor of 3, 30 if log.
     `infinity` is where an infinite value is drawn. `linear`: the axis is linear up to here, and logarithmic above.
+    `zero`: an upright one shows zero, even where lines would lie on one another.
     """
     values = np.asarray(values, np.float64)
     centre = values[..., 0] if values.ndim > 1 else values
@@ -343,7 +344,7 @@ def axis(
         factor = 30 if log or linear else 3
         if y.size:
             low, high = min(low, max(y.min(), low / factor)), max(high, min(y.max(), high * factor))
-    if not log and axis.axis_name == "y":
+    if not log and axis.axis_name == "y" and (zero or high - low > APART * max(abs(low), abs(high))):
         low, high = min(low, 0.0), max(high, 0.0)
     go, back = (math.log, math.exp) if log else (float, float) if linear is None else _partly_linear(linear)
     pad = 0.05 * (go(high) - go(low)) or 0.5 * (abs(low) or 1.0)

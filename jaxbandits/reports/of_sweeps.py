@@ -111,16 +111,16 @@ def reward(
         thin.append(part if key is None else part.assign(**{str(key): value}))
     panel = Panel(caption, width, ax, path, names)
     words = f"expected reward {'over plays 1..t' if total else 'per play'}"
-    return _draw_over_plays(panel, ds, frame, thin, key, words, bands, dotted, log)
+    return _draw_over_plays(panel, ds, frame, thin, key, words, bands, dotted, log, zero=total)
 
 
 def _draw_over_plays(
     panel: Panel, ds: Swept, frame: pd.DataFrame, thin: list[pd.DataFrame], key: str | None, words: str, bands: str,
-    dotted: Any, log: str, linear: float | None = None,
+    dotted: Any, log: str, linear: float | None = None, zero: bool = True,
 ) -> Plot:  # fmt: skip
     """A line for each algorithm and thin grey ones, a panel for each value of a grid key.
 
-    words: of the vertical axis; linear: up to where it is linear, if it is logarithmic above.
+    words: of the vertical axis; linear, zero: as `layout.axis` has them.
     """
     values = [] if key is None else list(ds[key].values)
     if len(values) > len(layout.SHAPES):
@@ -132,18 +132,18 @@ def _draw_over_plays(
     title = lambda value: f"{panel.words_of(key)} = {drawing.value_text(value)}"
     for axes, value, here in panel.split_rows(frame, key, values, title):
         limits = [line for line in thin if key not in line or line[key].iloc[0] == value]
-        for label, line in here.groupby("algorithm", sort=False):
+        for i, (label, line) in enumerate(here.groupby("algorithm", sort=False)):
             # A zero has no place on a logarithmic axis: the line starts after it, the table keeps it.
             centre = _visible(line["centre"], log)
-            # matplotlib cannot space the markers of an empty line
-            every = 0.2 if centre.notna().any() else None
+            # from places of their own on; matplotlib cannot space the markers of an empty line
+            every = (0.2 * (i + 1) / len(labels), 0.2) if centre.notna().sum() > 1 else None
             axes.plot(line["t"], centre, label=label, markevery=every, **styles[label])
             colour = styles[label]["color"]
             axes.fill_between(line["t"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
         own = here if key == "horizon" else frame
         also, spread = [_visible(limit["centre"], log) for limit in limits], own[["centre", "low", "high"]].to_numpy()
         layout.axis(axes.xaxis, own["t"], log in ("x", "both"))
-        layout.axis(axes.yaxis, spread, log in ("y", "both"), also=also, linear=linear)
+        layout.axis(axes.yaxis, spread, log in ("y", "both"), also=also, linear=linear, zero=zero)
         _add(axes, limits, "t", log)
     order = labels + list(dict.fromkeys(line["algorithm"].iloc[0] for line in thin))
     table = pd.concat([frame.assign(kind="algorithm"), *thin]) if thin else frame

@@ -63,7 +63,7 @@ def draw(
     key = figure.get("against", numeric[0] if numeric else None)
     # other axes are shown at their first value; the caption of the picture says so
     long = [d for d in axes if ds.sizes[d] > 1]
-    select = {d: ds[d].values[0] for d in long if d != key}
+    select = {d: ds[d].values[:1] for d in long if d != key}
     shown, text, max_panels = ds, caption, len(SHAPES)
     if len(long) == 1 and ds.sizes[long[0]] > max_panels:
         shown = ds.isel({long[0]: spread_places(ds.sizes[long[0]], max_panels)})

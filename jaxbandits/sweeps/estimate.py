@@ -21,13 +21,14 @@ ASK_SHARE = 0.05  # asking what remains of many calls takes at most this share o
 SAY_AFTER = 5.0  # seconds after the last program is compiled until the time is said
 
 
-def announcement(sweep: "Prepared", stored: int, calls: list[Call], machine: Machine) -> list[str]:
-    """The size and the memory, in lines. stored: lanes of it that are in the store."""
+def announcement(sweep: "Prepared", stored: int, begun: int, calls: list[Call], machine: Machine) -> list[str]:
+    """The size and the memory, in lines. stored, begun: lanes of it that are in the store, all or in part."""
     plan = sweep.plan
     lanes = sum(call.seeds * len(call.cells) for call in calls)
     plays = sum(weight(call, plan) for call in calls)
     some = f"{lanes:,} runs" if lanes == sweep.lanes else f"{lanes:,} of {sweep.lanes:,} runs"
     lines = [f"{stored:,} runs from the store"] if stored else []
+    some += f" ({begun:,} of them go on from where they stood)" if begun else ""
     settings = f"{len(plan.cells):,} settings x {len(plan.seeds):,} seeds"
     programs = f"{len({t.group for t in calls})} programs in {len(calls):,} calls"
     lines.append(f"{some} to compute: {settings}, {programs}, {plays:.2g} plays")
@@ -61,9 +62,10 @@ class Meter:
         self.operations, self.programs = 0, (-1, 0)  # of what is compiled, and how many are, of how many
         self.lanes = f"{sum(call.seeds * len(call.cells) for call in remaining.calls):,} runs"
         self.total = sum(weight(call, plan) for call in remaining.calls)
+        seen = getattr(sys.stderr, "isatty", bool)()  # a log keeps the last bar, with the time that all took
         self.bar = progress_bar(
-            lines, total=self.total, unit="play", unit_scale=True, leave=False, desc=self.lanes,
-            mininterval=0.1 if getattr(sys.stderr, "isatty", bool)() else 30, bar_format=BAR_FORMAT,
+            lines, total=self.total, unit="play", unit_scale=True, leave=not seen, desc=self.lanes,
+            mininterval=0.1 if seen else 30, bar_format=BAR_FORMAT,
         )  # fmt: skip
 
     def report(self, played: Progress) -> None:

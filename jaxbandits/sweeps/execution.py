@@ -135,6 +135,7 @@ class SweepRun:
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
         self.lanes_stored = 0  # lanes that it was to compute and found in the store
+        self.lanes_begun = 0  # lanes that go on from where an earlier run left them
         self.config_file = b""  # written beside the results as config.toml, before anything is computed
         self.left_out = ""  # what an earlier result of this directory held and this one does not
 
@@ -233,6 +234,7 @@ class SweepRun:
         if any(wanted):
             try:
                 before = work.calls_to_resume(store.all_begun(), plan, keys, wanted, machine)
+                self.lanes_begun = sum(call.seeds * len(call.cells) for call in before)
                 machine, calls = work.fitting(plan, wanted, machine)
                 calls = [call._replace(keys=tuple(keys[c] for c in call.cells)) for call in calls]
                 self._play(sweep, machine, before + calls)
@@ -273,7 +275,7 @@ class SweepRun:
         orders = Orders(store, keep_result, failed, estimate.print_progress, remaining.note_plays)
         if sweep.progress:
             further = "until" in sweep.config and self.computed  # seeds of what was announced
-            lines = [] if further else estimate.announcement(sweep, self.lanes_stored, calls, machine)
+            lines = [] if further else estimate.announcement(sweep, self.lanes_stored, self.lanes_begun, calls, machine)
             meter = estimate.Meter(plan, remaining, machine, lines)
             orders = orders._replace(
                 say=meter.print_above_bar, report=meter.report, compiling=meter.compiling, compiles=meter.compiles

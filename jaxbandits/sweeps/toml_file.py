@@ -20,7 +20,7 @@ from jaxbandits.formatting import nearest, show
 from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps.arguments import PART_KINDS, PARTS, check_text, own_factory, seed_range, short_text
 from jaxbandits.sweeps.until import Until, refuse_until, until
-from jaxbandits.validation import integer, path_of, prefix_errors
+from jaxbandits.validation import DATA, READERS, integer, path_of, prefix_errors
 
 # The keys at the top level of a file, and those of its table [figure].
 TOP_KEYS = (
@@ -29,6 +29,7 @@ TOP_KEYS = (
 )  # fmt: skip
 FIGURE_KEYS = ("against", "dotted", "title", "reward")
 TUNE_KEYS = "space over unknown seeds report_seeds method trials objective quantile seed environments".split()
+RULES = ("missing", "missing_words")  # how a file is read
 UNTIL_KEYS = ("until", "error", "most", "block")  # of a table `seeds`
 RANGES = ("linear", "log", "int")
 
@@ -259,11 +260,13 @@ def name_file_in_errors(path: Path, settings: dict[str, Any]) -> Iterator[None]:
         with prefix_errors(str(path)):
             yield
     except (TypeError, ValueError) as error:
-        text = str(error)
+        # a call of Python is no TOML
+        text = re.sub(r"functools\.partial\([\w.:]+, ([^)]*=\.\.\.)\)", r"write \1 in its table", str(error))
         for i, label in enumerate(settings["algorithms"]):
             if text.startswith(begun := f"{path}: {label}: "):
-                said = f"{path}: algorithm[{i}] ({label}): {text.removeprefix(begun)}"
-                raise type(error)(said) from error
+                text = f"{path}: algorithm[{i}] ({label}): {text.removeprefix(begun)}"
+        if text != str(error):
+            raise type(error)(text) from error
         raise
 
 
@@ -307,12 +310,16 @@ def _part_from_table(table: object, module: ModuleType, where: str, path: Config
         known = ", ".join(module.__all__)
         raise ValueError(f"{path}: {where}: no {name!r}{nearest(name, module.__all__)}; known: {known}")
     names = recipe_of(factory).arguments
+    for key, text in settings.items():
+        if name in READERS and key in DATA and isinstance(text, str):
+            raise ValueError(f"{path}: {where}.{key} = {show(text)} is a text: of a file, write path = {show(text)}")
     if "path" in settings and "path" not in names:
         settings = _read_data(settings, names, where, path)
     for key in settings:
         if key not in names:
-            unknown = f"{where} ({name}) has no argument {key!r}{nearest(key, names)}; it takes {', '.join(names)}"
-            raise ValueError(f"{path}: {unknown}")
+            read = f", or path{', label' * ('labels' in names)}, {', '.join(RULES)}" if name in READERS else ""
+            unknown = f"{where} ({name}) has no argument {key!r}{nearest(key, [*names, *read.split(', ')])}"
+            raise ValueError(f"{path}: {unknown}; it takes {', '.join(names)}{read}")
     for key in ("base", "losses"):
         if isinstance(settings.get(key), dict | str):
             kind = algorithms if key == "base" else environments
@@ -333,7 +340,7 @@ def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path:
     settings = dict(settings)
     with prefix_errors(str(path)):
         file = path.folder / path_of(settings.pop("path"), f"{where}.path")
-    rules = {key: settings.pop(key) for key in ("missing", "missing_words") if key in settings}
+    rules = {key: settings.pop(key) for key in RULES if key in settings}
     if "log" in names:
         with prefix_errors(f"{path}: {where}"):
             return {"log": read_logged(file, **rules, **settings)}

@@ -23,7 +23,7 @@ K arms, N experts, T plays, n = epsilon T; `log` is natural. A bound may exceed 
 printed constants could not be read, or a step of a proof is missing, the docstring says which form is given.
 """
 
-import lazy_loader
+from jaxbandits.names import load_lazily
 
 _NAMES = {
     "bounds": """
@@ -51,6 +51,6 @@ _NAMES = {
         batched_exp4_tuning check_epsilon check_mixing composed_epsilon exp3_noisy_tuning exp3_tuning exp4_tuning
         ftpl_noisy_tuning ftpl_tuning local_exp4_tuning refuse window""",
 }
-__getattr__, __dir__, __all__ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = load_lazily(
     __name__, submod_attrs={module: names.split() for module, names in _NAMES.items()}
 )

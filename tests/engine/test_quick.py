@@ -34,6 +34,24 @@ def test_a_function_changes_those_that_name_it_and_no_other():
     assert reach["test_geometric_median.test_by_hand"] == 4
 
 
+def test_a_kernel_is_reached_by_the_name_of_its_module():
+    near = nearest("jaxbandits/kernels/filter_kernel.py::one_lane_filter")
+    assert sum(name.startswith("test_spectral_filter.") for name in near) > 5
+
+
+def test_calls_of_a_table_reach_what_they_call():
+    assert nearest("jaxbandits/searching/tune.py::tune")["test_wrong_calls.test_wrong_calls_end_in_one_line"] == 2
+
+
+def test_a_study_is_reached_by_its_name_in_the_table():
+    assert quick.studies()["byzantine/isolated"] == ("jaxbandits.papers.byzantine.regret", "ISOLATED")
+    near = nearest("jaxbandits/papers/ldp_contextual/figure_1.py::width_claims")
+    assert near["test_study_statistics.test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units"] == 4
+    change = quick.Change(dict([quick.lines_of("jaxbandits/papers/ldp_contextual/figure_1.py::width_claims")]))
+    reached = {name for name, place in quick.studies().items() if place in change.distances}
+    assert reached == {"ldp-contextual/widths"}
+
+
 def test_lines_of_a_change_are_the_definitions_that_hold_them():
     diff = """\
 diff --git a/jaxbandits/statistics.py b/jaxbandits/statistics.py

@@ -357,6 +357,8 @@ def test_an_attacker_in_range_sends_what_an_honest_client_could_have_sent():
     # by the value's size, whatever its sign
     assert_array_equal(attacked_message("in_range", plain, value=-3.0, encode=listed).value, -2.0)
     assert len(calls) == 16
+    told = attacked_message("in_range", plain, value=-3.0, encode=lambda draws, rewards: Report(rewards, None, None))
+    assert_array_equal(told.value, -3.0)
     assert_array_equal(attacked_message("in_range", plain, encode=encode).value, -2.0)
     other = plain._replace(arm=np.zeros(4, np.int32))
     assert_array_equal(attacked_message("in_range", other, action=0, encode=encode).value, 2.0)

@@ -239,9 +239,45 @@ def test_words_for_missing_cells_are_chosen(tmp_path):
 
 def test_a_column_that_counts_rows_is_said(tmp_path):
     for path in files(tmp_path, {"id": ["7", "8", "9"], "x": ["1", "5", "2"], "y": ["u", "v", "v"]}):
-        with pytest.warns(UserWarning, match=r"column (id|1) counts up by one and looks like an identifier") as caught:
+        with pytest.warns(UserWarning, match=r"column (id|1) counts up evenly and looks like an identifier") as caught:
             jb.read_labelled(path, label="y")
         assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def test_a_column_of_losses_that_counts_rows_is_said():
+    """In ten rows any even step is, to a hundredth of it; in fewer rows one by chance is none."""
+    losses = np.random.default_rng(0).uniform(size=(10, 2))
+    frame = pd.DataFrame(losses, columns=["u", "v"]).assign(row=np.arange(10) / 9)
+    for call in (jb.read_losses, lambda frame: E.loss_table(losses=frame)):
+        with pytest.warns(UserWarning, match="column row counts up evenly .* unless it is an arm") as caught:
+            call(frame)
+        assert len(caught) == 1 and caught[0].filename == __file__
+    bent = frame["row"].to_numpy(copy=True)
+    for size, said in ((0.005, 1), (0.02, 0)):  # of a step
+        bent[4] = (4 + size) / 9
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            jb.read_losses(frame.assign(row=bent))
+        assert len(caught) == said
+    assert message_of(partial(jb.read_losses, frame[:9])) == "no error"
+    assert message_of(partial(jb.read_losses, frame.assign(row=0.5))) == "no error"
+
+
+def test_arms_of_a_table_have_the_names_of_its_columns(tmp_path):
+    """Names are coordinates: what is computed, and where a store has it, is that of a table without."""
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(size=(12, 3)), columns=["near", "far", "old"])
+    for path in files(tmp_path, {name: [repr(x) for x in column] for name, column in frame.items()}):
+        losses, named = jb.read_losses(path), path.suffix != ".npz"
+        np.testing.assert_array_equal(losses, frame.to_numpy())
+        facts = E.loss_table(losses=losses).facts
+        assert facts.get("arm_names") == (("near", "far", "old") if named else None)
+    assert losses[::2].names == losses.names and getattr(1 - losses, "names", None) is None
+    for names, arms in (([0, 1, 2], None), ([1, 2, 3], None), ([2, 3, 4], ("2", "3", "4"))):
+        assert E.loss_table(losses=frame.set_axis(names, axis=1)).facts.get("arm_names") == arms
+    settings = {"horizon": 12, "seeds": 3, "checkpoints": 3, "store": tmp_path / "run", "progress": False}
+    plain, ds = (jb.sweep("exp3", E.loss_table(losses=x), **settings) for x in (frame.to_numpy(), frame))
+    assert ds["arm_name"].values.tolist() == ["near", "far", "old"] and "arm_name" not in plain.coords
+    assert ds.drop_vars("arm_name").identical(plain) and len(list((tmp_path / "run" / "chunks").rglob("*.npz"))) == 1
 
 
 UNREADABLE = {
@@ -253,6 +289,7 @@ UNREADABLE = {
     "long.csv": (b"x,y\n1,a\n2,b,c\n", "row 2 (file line 3) has 3 columns, expected 2"),
     "longer.csv": (b"x,y\n1,a,b\n2,b,c\n", "row 1 (file line 2) has 3 columns, expected 2"),
     "marks.csv": (b"x;y\n1;a\n", "one column, 'x;y'", "pandas.read_csv(path, sep=';')"),
+    "commas.csv": (b"x;y\n1,5;a\n", "one column, 'x;y'", "pandas.read_csv(path, sep=';', decimal=',')"),
     "marks.tsv": (b"x,y\n1,a\n", "one column, 'x,y'", "separate its cells with '\\t'"),
     "blank.csv": (b" \n\n", "no rows of data"),
     "head.csv": (b"x,y\n", "no rows of data"),

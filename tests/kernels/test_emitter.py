@@ -86,9 +86,26 @@ def sorted_by_hand(x):
     return lax.fori_loop(0, 5, turn, (x, x.sum()))
 
 
+def read_again(x, i):
+    """Elements that are read before and after others, or they themselves, are written over."""
+    y = lax.fori_loop(0, 3, lambda k, y: y * x[k], x)
+    first, z = y[0] + y[2], y.at[i].set(9.0)
+    w = z.at[2].add(first)
+    told, one = z[0] + w[2] + w[0], w[1]
+    return first, told, one, lax.fori_loop(0, 3, lambda _, v: v.at[1].add(v[1]), w)
+
+
+def known_next(x):
+    """A loop whose next array is known, while another one reads the last."""
+    three = np.float32([2, 3, 5])
+    return lax.while_loop(lambda s: s[1].sum() < 29, lambda s: (three, s[1] + s[0]), (x, 0 * x))
+
+
 CASES = {
     "operations": [(function, numbers(3, 4)) for function in OPERATIONS],
-    "not written over while it is read": [(read_late, numbers(5), positions(low=0, high=5))],
+    "not written over while it is read": [
+        (read_late, numbers(5), positions(low=0, high=5)), (read_again, numbers(5), positions(high=5)),
+    ],
     "loops one after another": [
         (one_after_another, numbers(5), numbers(5, seed=2), positions(low=0, high=5)), (until, numbers(5)),
     ],
@@ -99,6 +116,7 @@ CASES = {
         (lambda x, n: jax.vmap(halved)(x, n), numbers(3), positions(3, low=0, high=6)),
         (sorted_by_hand, numbers(5)),
         (lambda x: lax.while_loop(lambda s: s[0][0] < 4, lambda s: (s[1], s[0] + 1), (0 * x, 0 * x + 2)), numbers(3)),
+        (known_next, numbers(3)),
     ],
     "scans with inputs and outputs": [
         (lambda x: lax.scan(lambda s, y: (s + y.sum(), s * y), jnp.float32(1), x, reverse=True), numbers(3, 2)),

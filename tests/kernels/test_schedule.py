@@ -74,6 +74,11 @@ def test_the_last_form_is_taken_whatever_its_length(monkeypatch):
     assert found.largest == APART[-1] and found.census.operations > 2 * FEW
 
 
+def test_what_has_no_rule_is_no_kernel_and_says_so():
+    traced = jax.make_jaxpr(lambda x: jax.lax.sort((x, 1 - x), num_keys=2)[1])(X)
+    assert fit_kernel("lanes", write_lane, traced) == Fitted(traced, "there is no rule for sort by several keys")
+
+
 def body_of(function, *args):
     run = Emitter()
     write_lane(run, jax.make_jaxpr(function)(*args))

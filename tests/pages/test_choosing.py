@@ -22,15 +22,14 @@ SHORT = 3000  # plays at which algorithms that keep every reward can play, too
 
 def printed() -> dict[tuple[str, str], bool]:
     """(problem, call) of every call that stands on the page, read from its text, and whether it is bold."""
-    found, problem = {}, ""
-    places = {(x.structure, x.corrupted, f"{x.horizon:,}"): name for name, x in choosing.PROBLEMS.items()}
+    found, heading = {}, ""
+    places = {(choosing.title(x.structure, x.corrupted), x.trusted): x.problem for x in FRAME.itertuples()}
     text = choosing.PAGE.read_text().split(choosing.BEGIN)[1].split(choosing.END)[0]
     for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split("|")[1:-1]]
-        call = re.search(r"`(.*)`", cells[5]) if len(cells) > 5 else None
-        if call:
-            problem = places[cells[0], cells[1], cells[4]] if cells[0] else problem
-            found[problem, call[1]] = cells[5].startswith("**")
+        heading = line.removeprefix("## ") if line.startswith("## ") else heading
+        if call := re.search(r"\| (\*\*)?`(.*?)`", line):
+            problem = places[heading, line.split("|")[1].strip()]
+            found[problem, call[2]] = bool(call[1])
     return found
 
 
@@ -122,27 +121,58 @@ def test_calls_are_ranked_by_both_instances_and_bold_by_holm():
     np.testing.assert_allclose(frame["p"][1:], [raw[0], 2 * raw[1]])
 
 
-def test_the_table_has_three_algorithms_of_a_row_and_says_how_many_are_as_good():
-    rows = [("a", "a", 1.0), ("a2", "a", 0.9), ("b", "b", 0.051), ("c", "c", 0.049), ("d", "d", 1e-9)]
-    frame = pd.DataFrame(rows, columns=["call", "algorithm", "p"])
-    place = {"problem": "x", "structure": "arms", "corrupted": "none", "trusted": "a server", "unit": "reward"}
+def test_a_table_has_three_algorithms_of_a_row_and_all_calls_that_are_as_good():
+    rows = [("a", "a", 1.0), ("b", "b", 0.049), ("a2", "a", 0.9), ("b2", "b", 0.03), ("c", "c", 0.01), ("d", "d", 1e-9)]
+    frame = pd.DataFrame([*rows, ("e", "e", 0.051)], columns=["call", "algorithm", "p"])
+    place = {"problem": "arms", "structure": "arms", "corrupted": "none", "trusted": "a server", "unit": "reward"}
     frame = frame.assign(**place, plays=2000, delta=1e-5, epsilon=1.0, **{"regret 1": 1234.4, "regret 2": 8.0})
     frame = frame.assign(**{"uniform 1": 2000.0, "uniform 2": math.nan})
-    spent = frame[:1].assign(call="e", algorithm="e", p=math.nan, epsilon=0.7)
-    _, _, *lines, _, left = choosing.table(pd.concat([frame, spent])).splitlines()
-    assert [re.findall(r"`(\w+)`", line)[0] for line in lines] == ["a", "b", "c"]
-    assert ["**1,234 (62%)** | **8** |" in line for line in lines] == [True, True, False] and "3 of 5" in lines[0]
-    assert lines[0].startswith("| arms | none | a server | one reward | 2,000 |") and left.endswith("left out: `e`.")
+    spent = frame[:1].assign(call="f", algorithm="f", p=math.nan, epsilon=0.7)
+    _, _, *lines = choosing.table(frame).splitlines()
+    assert [re.findall(r"`(\w+)`", line)[0] for line in lines] == ["a", "b", "a2", "c", "e"]
+    assert ["**1,234 (62%)** | **8** |" in line for line in lines] == [True, False, True, False, True]
+    assert all(line.startswith("| a server | one reward | ") and line.endswith(" | 1e-05 |") for line in lines)
+    section = choosing.section(pd.concat([frame, spent]))
+    assert "## Arms\n" in section and " 2,000 plays.\n" in section and "left out: `f`." in section
+
+
+def best_calls(*rows: tuple[str, str, float, float, float]) -> pd.DataFrame:
+    """Rows of (trusted, unit, regret on either instance, delta), each with one call."""
+    frame = pd.DataFrame(rows, columns=["trusted", "unit", "regret 1", "regret 2", "delta"])
+    frame = frame.assign(problem="arms", structure="arms", corrupted="none", plays=9, p=1.0)
+    calls = [f"call{i}" for i in frame.index]
+    return frame.assign(call=calls, algorithm=calls, **{"uniform 1": math.nan, "uniform 2": math.nan})
+
+
+def test_a_row_names_what_trusts_fewer_or_protects_more_and_costs_less():
+    reward, nobody = ("a server", "reward", 10.0, 20.0, 1e-5), ("nobody", "reward", 9.0, 19.0, 1e-5)
+    for other, named in (
+        (nobody, "↓ nobody, one reward"),
+        (("nobody", "user", 9.0, 19.0, 0.0), "↓ nobody, one user"),
+        (("a server", "loss vector", 9.0, 19.0, 0.0), "↓ a server, one loss vector"),
+        (("nobody", "message", 9.0, 19.0, 0.0), ""),  # another promise
+        (("nobody", "reward", 9.0, 20.1, 0.0), ""),  # costs more on one instance
+        (("nobody", "reward", 9.0, 19.0, 2e-5), ""),  # a weaker promise
+        (("everyone", "", 9.0, 19.0, 0.0), ""),
+    ):
+        line = choosing.table(best_calls(reward, other)).splitlines()[2]
+        assert line.startswith(f"| a server | one reward | {named and f'{named} | '}**`call0`** |")
+    least = ("a shuffler or secure sums", "reward", 8.0, 18.9, 0.0)
+    assert "| ↓ a shuffler or secure sums, one reward |" in choosing.table(best_calls(reward, nobody, least))
+    assert choosing.table(best_calls(nobody, reward)).count("↓") == 1  # and nobody's row names no server
+    assert not choosing.table(best_calls(reward)).splitlines()[0].count("take instead")
 
 
 def test_prices_are_over_the_best_without_privacy_of_the_same_problem():
-    rows = [("arms", "everyone", "", 10.0), ("arms", "everyone", "", 20.0), ("arms", "a server", "reward", 25.0)]
-    rows += [("arms", "a server", "reward", 99.0), ("arms", "a server", "user", 30.0), ("arms", "nobody", "user", 90.0)]
-    frame = pd.DataFrame([*rows, ("alone", "nobody", "user", 5.0)], columns=["problem", "trusted", "unit", "regret 1"])
-    frame = frame.assign(structure=frame["problem"], corrupted="none", p=1.0, **{"regret 2": frame["regret 1"]})
-    head, _, line = choosing.prices(frame).splitlines()
-    assert head == "| played | corrupted | a server | nobody |"
-    assert line == "| arms | none | 2.5 (one reward), 3 (one user) | 9 (one user) |"
+    rows = [("everyone", "", 10.0), ("everyone", "", 20.0), ("a server", "reward", 25.0), ("a server", "reward", 99.0)]
+    rows += [("a server", "user", 30.0), ("nobody", "user", 90.0)]
+    frame = best_calls(*((*place, regret, regret, 0.0) for *place, regret in rows))
+    alone = best_calls(("nobody", "user", 5.0, 5.0, 0.0)).assign(problem="alone")
+    head, _, line = choosing.prices(pd.concat([frame, alone])).splitlines()
+    assert head == "| played | a server | nobody |"
+    assert line == "| [Arms](#arms) | 2.5 (one reward), 3 (one user) | 9 (one user) |"
+    frame.loc[5, ["regret 1", "regret 2"]] = 15.0
+    assert "| 1.5 ↓ (one reward), 1.5 ↓ (one user) | 1.5 (one user) |" in choosing.prices(frame)
 
 
 def test_the_page_is_of_calls_that_are_candidates():
@@ -156,8 +186,18 @@ def test_the_page_is_of_calls_that_are_candidates():
 def test_bold_calls_of_the_page_are_those_of_the_data():
     p = FRAME.set_index(["problem", "call"])["p"]
     assert PRINTED == {at: bool(p[at] > 0.05) for at in PRINTED} and False in PRINTED.values()
+    assert {(x.problem, x.call) for x in FRAME.itertuples() if x.p > 0.05} == {at for at in PRINTED if PRINTED[at]}
     rows = FRAME.set_index(["problem", "call"]).loc[list(PRINTED)].reset_index()[choosing.ROW]
     assert len(rows.drop_duplicates()) == len(FRAME[choosing.ROW].drop_duplicates())  # none is missing on the page
+
+
+def test_the_page_says_what_is_played_and_its_example_takes_bold_calls():
+    text = choosing.PAGE.read_text()
+    headings = {choosing.title(x.structure, x.corrupted) for x in choosing.PROBLEMS.values()}
+    assert headings <= set(re.findall(r"^## (.*)$", text, flags=re.M)) and len(choosing.ABOUT) == len(headings)
+    given = text.split("```python")[1].split("```")[0].replace('"coupled"', "'coupled'")
+    example = re.findall(r'": (\w+(?:\(.*\))?)[,}]', given)
+    assert len(example) == 2 and all(PRINTED["arms", call] for call in example)
 
 
 @pytest.mark.parametrize(("problem", "call"), dealt(PRINTED, 24, always=list(PRINTED)[3:5]))

@@ -297,6 +297,8 @@ ANSWERED_BY = {
     "delayed feedback": "gallery/3_robustness/plot_delay", "outliers": "guides/robust",
     "federated learning": "guides/federated", "SMPyBandits": "coming_from", "reproducible results": "determinism",
     "sweep": "api/objects/jaxbandits.sweep",
+    "t-test": "concepts", "colab": "notebooks/index", "save": "start", "memory": "faq", "delta": "privacy",
+    "seed": "faq", "forged rewards": "guides/robust", "go on after a stop": "start", "glossary": "concepts",
 }  # fmt: skip
 FIRST_THREE = """new Promise((done) => {
     const shown = () => [...document.querySelectorAll("ul.search > li > a")].map((link) => link.getAttribute("href"));
@@ -349,6 +351,11 @@ CALM = """(() => {
         (one) => getComputedStyle(one).whiteSpace !== "pre");
     return [Math.min(...sizes("h1")) > Math.max(0, ...sizes("h2")), wrapped.length];
 })()"""
+# tables that are wider than their place, and marks of code in which an option stands on two lines
+UNSEEN = """[...[...document.querySelectorAll("article .table-wrapper")]
+        .filter((one) => one.scrollWidth > one.clientWidth),
+    ...[...document.querySelectorAll("article code .pre")].filter((one) => one.textContent.startsWith("-"))
+        .filter((one) => one.getClientRects().length > 1)].map((one) => one.textContent.slice(0, 40))"""
 # cells of a table of words: the column's name, how each is laid out, and by how much it is wider than the window
 CARDS = """[...document.querySelectorAll("table.cards td:not(.void)")].map((cell) => [cell.dataset.label || "",
     getComputedStyle(cell).display, Math.max(0, cell.getBoundingClientRect().right - innerWidth)])"""
@@ -356,11 +363,29 @@ ON_PAPER = """(() => {
     const style = (one) => getComputedStyle(document.querySelector(one));
     return [style(".skip-to-content").display, style(".highlight pre").whiteSpace, style(".sd-card").breakInside];
 })()"""
+SHOWS_FOLDED = "document.querySelector('details:not([open]) li').checkVisibility()"
+# the least contrast of a word of the verdicts to the page, and how many pictures are inverted: of maps, of others
+DARK = """(() => {
+    const luminance = (colour) => {
+        const box = new OffscreenCanvas(1, 1).getContext("2d");
+        box.fillStyle = colour; box.fillRect(0, 0, 1, 1);
+        const [r, g, b] = [...box.getImageData(0, 0, 1, 1).data].slice(0, 3).map((x) => x / 255)
+            .map((x) => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const ground = luminance(getComputedStyle(document.body).backgroundColor);
+    const words = [...document.querySelectorAll("td.word strong")].map((one) => luminance(getComputedStyle(one).color));
+    const contrasts = words.map((x) => (Math.max(x, ground) + 0.05) / (Math.min(x, ground) + 0.05));
+    const inverted = (maps) => [...document.querySelectorAll("td.picture img")]
+        .filter((one) => /map/.test(one.src) === maps && getComputedStyle(one).filter !== "none").length;
+    return [Math.min(...contrasts), inverted(true), inverted(false)];
+})()"""
 # a click on a heading sorts up, a second one down, and a chosen model leaves its rows
 SORTS = """(() => {
     const table = document.querySelector(".catalogue table"), rows = () => [...table.tBodies[0].rows];
     const heading = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "ns a play");
-    const costs = () => rows().map((row) => row.cells[heading].textContent.trim()).filter((x) => x).map(Number);
+    const costs = () => rows().map((row) => row.cells[heading].textContent.trim()).filter((x) => x)
+        .map((x) => Number(x.replaceAll(",", "")));
     const button = table.tHead.rows[0].cells[heading].querySelector("button"), sorted = (x, sign) =>
         x.every((value, i) => i === 0 || sign * (value - x[i - 1]) >= 0);
     button.click(); const up = sorted(costs(), 1);
@@ -383,11 +408,16 @@ def test_pages_look_right_on_a_phone_and_on_a_desk(site):
             for width in (390, 1280):
                 page.open(site / f"{name}.html", width)
                 assert browser.faults(page) == [] and page.run(CALM) == [True, 0], (name, width)
+                assert width == 390 or page.run(UNSEEN) == [], name
                 page.screenshot(shots / f"{name.replace('/', '-')}-{width}.png", whole=False)
         for width in (390, 1280):  # a claim is a card, and its picture can be seen
             page.open(site / "verdicts.html", width)
             assert browser.faults(page) == [] and page.run(NARROWEST) > 250, width
             page.screenshot(shots / f"verdicts-{width}.png", whole=False)
+        for dark in (False, True):  # its words can be read, and a map whose caption names what is white has white
+            page.open(site / "verdicts.html", dark=dark)
+            contrast, maps, others = page.run(DARK)
+            assert contrast >= 4.5 and maps == 0 and (others > 10) == dark
         for name in PAPER:
             page.open(site / f"{name}.html")
             page.pdf(shots / f"{name}.pdf")
@@ -403,6 +433,12 @@ def test_rows_of_words_are_cards_on_a_phone_and_a_page_can_be_printed(site):
         page.open(site / "guides/heavy_tails.html", 390)
         names, shown, beyond = zip(*page.run(CARDS), strict=True)
         assert "with privacy" in names and {*shown} == {"block"} and max(beyond) == 0
+        page.open(site / "catalogue.html", 390)
+        assert {"ns a play", "paper"} <= {name for name, *_ in page.run(CARDS)} and page.run(UNSEEN) == []
+        assert page.run("parseFloat(getComputedStyle(document.querySelector('table.cards td')).fontSize)") >= 16
+        assert page.run(SORTS) == [True] * 4  # its headings stand above the cards
+        page.open(site / "comparison.html", 390)
+        assert page.run(UNSEEN) == []
         page.open(site / "guides/heavy_tails.html", 1280)
         assert {layout for _, layout, _ in page.run(CARDS)} == {"table-cell"}  # a table like others
         page.open(site / "index.html")
@@ -410,6 +446,26 @@ def test_rows_of_words_are_cards_on_a_phone_and_a_page_can_be_printed(site):
         assert page.run(ON_PAPER) == ["none", "pre-wrap", "avoid"]
         page.ask("Emulation.setEmulatedMedia", media="")
         assert page.run(ON_PAPER) == ["block", "pre", "auto"]
+        page.open(site / "verdicts.html")
+        assert not page.run(SHOWS_FOLDED)
+        page.ask("Emulation.setEmulatedMedia", media="print")
+        assert page.run(SHOWS_FOLDED)
+        for name in ("comparison", "performance"):  # on A4
+            page.open(site / f"{name}.html", 718)
+            page.ask("Emulation.setEmulatedMedia", media="print")
+            assert page.run(UNSEEN) == [], name
+
+
+@pytest.mark.pages
+def test_every_claim_has_an_address_and_its_picture_opens(crawl):
+    article = crawl.pages["verdicts.html"].find("article")
+    rows = article.select("table.claims tbody tr")
+    assert len(rows) == len({row["id"] for row in rows}) == int(re.search(r"of (\d+) claims", article.get_text())[1])
+    for table in article.select("table.claims"):
+        links = table.find_parent("div").find_previous_sibling("p").find_all("a")
+        assert [x["href"] for x in links] == [f"#{row['id']}" for row in table.select("tbody tr")]
+    opened = [image.find_parent("a") for image in article.select("td.picture img")]
+    assert len(opened) > 30 and [x for x in opened if x["href"] != x.img["src"] or x.has_attr("download")] == []
 
 
 OPEN = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"

@@ -24,6 +24,7 @@ def generated():
     tables = verdicts.verdict_tables(DOCS, known)
     yield DOCS / "verdicts.md", f"{verdicts.BEGIN}\n{tables}\n{verdicts.END}", "make verdicts"
     yield DOCS / "verdicts.md", "\n".join([verdicts.COUNTS[0], verdicts.verdict_counts(DOCS)]), "make verdicts"
+    yield DOCS / "reproductions.md", study_tables.overview(known, DOCS), "make verdicts"
     for name in known:
         begin, end = study_tables.marks(name)
         yield study_tables.page_of(name, DOCS), f"{begin}{verdicts.text_with_words(name, DOCS)}{end}", "make verdicts"

@@ -591,6 +591,8 @@ def labels_of(study):
 
 def shape(text, labels):
     """A text with @ for a label and # for a number, or for a list of them: of both a full run has more."""
+    # few seeds and keys of one value, which depend on the size
+    text = re.sub(r" \(few: it may miss more often\)|; [^;=]+ = [^\s;=,]+(?=;|$)", "", text)
     for label in labels:
         text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", "@", text)
     number = r"(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+|[kMGT]\b)?%?"  # an axis has 100M, another 10G
@@ -605,6 +607,8 @@ def test_the_shape_of_a_text():
     assert shape("M1, M2 and UCB1 at ε = ∞, 5% of ±30", ["M1", "M2"]) == "@ and UCB1 at ε = # of #"
     assert shape("100M", []) == shape("10G", []) == "#" and shape("3 GB, 2 Gaussians", []) == "# GB, # Gaussians"
     assert shape("below JDP", ["JDP"]) != shape("above JDP", ["JDP"])
+    few = "3 seeds (few: it may miss more often); window (plays) = 10; ten arms"
+    assert shape(few, []) == "# seeds; ten arms" and shape("3 seeds (few); ten = arms, 3", []) != "# seeds"
     spent = "3 seeds; ε spent: JDP ∞ (asked 1), 2.7 (asked 2) ...; LDP 3 (asked 4); two arms"
     assert shape(spent, ["JDP", "LDP"]) == "# seeds; two arms" and shape("JDP (spends ε = ∞)", ["JDP"]) == "@"
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from matplotlib import lines
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -133,6 +134,32 @@ def test_quantile_bands_and_their_caption():
     assert captions(caption="ten arms") == "mean and 95% interval over 1,200 seeds; ten arms"
     assert captions(bands="quantile") == "median and 5% to 95% band over 1,200 seeds"
     assert plot.regret(result(["EXP3"], seeds=1)).figure.texts[0].get_text() == "one seed, hence no interval"
+    for seeds, bands, few in ((29, "interval", True), (30, "interval", False), (29, "quantile", False)):
+        said = plot.regret(result(["EXP3"], seeds=seeds), bands=bands).figure.texts[0].get_text().replace("\n", " ")
+        assert said.endswith(f"over {seeds} seeds{' (few: it may miss more often)' * few}")
+
+
+def test_a_caption_says_the_keys_of_one_value():
+    ds = result(["EXP3"], {"epsilon": [0.5], "window": [1, 2], "horizon": [20_000]}, seeds=40)
+    for drawn in (plot.regret(ds), plot.against(ds, "window")):
+        said = " ".join(drawn.figure.texts[0].get_text().split())
+        assert said == r"mean and 95% interval over 40 seeds; privacy level $\varepsilon$ = 0.5"
+    two = plot.regret(ds, select={"window": [2]}).figure.texts[0].get_text()
+    assert "= 0.5; window (plays) = 2" in " ".join(two.split())
+    assert "window" not in plot.regret(ds, select={"window": 2}).figure.texts[0].get_text()
+
+
+def test_no_two_lines_have_a_marker_at_the_same_place():
+    drawn = plot.regret(result(["a", "b", "c"], exponents=[0.5, 0.5, 0.5], seeds=2), log="none", width=7)
+    drawn.figure.canvas.draw()
+    first = []
+    for line in drawn.figure.axes[0].get_lines():
+        path, affine = line._transformed_path.get_transformed_path_and_affine()
+        marks = lines._mark_every_path(line.get_markevery(), path, affine, line.axes).vertices
+        first.append(affine.transform(marks)[0][0] - affine.transform(path.vertices)[0][0])
+    assert min(np.diff([0.0, *first])) > 5  # pixels, also from the first play
+    one = plot.regret(result(["a"]).isel(t=[7])).figure.axes[0].get_lines()[0]
+    assert one.get_markevery() is None and one.get_marker() == "o"
 
 
 def test_time_is_linear_and_regret_logarithmic_above_the_smallest_end_where_ends_differ_thirtyfold():
@@ -260,6 +287,8 @@ def test_files_are_written_and_repeatable(tmp_path, suffix, magic):
     assert content.startswith(magic) and content == again.read_bytes()
     if suffix == ".png":
         assert int.from_bytes(content[16:20], "big") == 3.5 * 300  # the header's width in pixels
+    if suffix == ".svg":
+        assert all(f">{name}</text>".encode() in content for name in SHORT) and b"'DejaVu Sans', sans-serif" in content
     if suffix == ".pdf":
         assert b"/FontFile2" in content and b"/Type3" not in content  # TrueType
     assert b"CreationDate" not in content and b"dc:date" not in content

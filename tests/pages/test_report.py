@@ -20,7 +20,7 @@ from jaxbandits import selection
 from jaxbandits.cli import main
 from jaxbandits.reports import drawing
 from jaxbandits.reports.page import curves, tables
-from jaxbandits.reports.page.headline import headline, like_uniform, right_answers
+from jaxbandits.reports.page.headline import answers_in_words, headline, like_uniform
 from jaxbandits.reports.page.runs import papers, question, runs
 from jaxbandits.sweeps.sweep import prepare_sweep
 from jaxbandits.sweeps.toml_file import config_arguments
@@ -238,7 +238,12 @@ def test_the_headline_says_what_privacy_costs_only_where_the_sweep_knows():
 
 def test_what_is_asked_and_spent_stands_before_the_curves(tmp_path):
     a = jb.algorithms
-    parts = {"plain": a.linucb, "as published": partial(a.ldp_linucb, preset="reference"), "exact": a.ldp_linucb}
+    parts = {
+        "plain": a.linucb,
+        "dice": a.uniform,
+        "as published": partial(a.ldp_linucb, preset="reference"),
+        "exact": a.ldp_linucb,
+    }
     world = partial(jb.environments.contextual_linear, dim=2, num_arms=3)
     settings = {"horizon": 20, "seeds": 2, "checkpoints": 2, "progress": False}
     jb.report(jb.sweep(parts, world, grid={"epsilon": [1.0, 2.0]}, **settings), tmp_path / "spent.html")
@@ -246,11 +251,14 @@ def test_what_is_asked_and_spent_stands_before_the_curves(tmp_path):
     rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr><td>.*?</tr>", first)]
     assert [row[0] for row in rows] == ["as published", "exact"] and all(row[2] == "1, 2" for row in rows)
     assert rows[1][3] == "as asked" and rows[0][3].startswith("2.2") and rows[0][1] == "local, one user"
+    assert "δ: the probability that is allowed beyond it" in first
+    spent = {row["algorithm"]: row["ε spent"] for row in Parsed(tmp_path / "spent.html").rows("Regret at the end")}
+    assert (spent["plain"], spent["dice"], spent["exact"]) == ("not private", "0", "2")
 
 
 def labelled(folder, shares, extra=None, seeds=40):
     """A run in a directory on twelve rows of a file, four classes, with made-up shares of right answers."""
-    rows = [f"{i / 7:.3f},{i % 4}" for i in range(12)]
+    rows = [f"{i * i / 7:.3f},{i % 4}" for i in range(12)]
     (folder / "people.csv").write_text("\n".join(["age,answer", *rows]))
     features, labels = jb.read_labelled(folder / "people.csv", label="answer")
     world = jb.environments.classification(features=features, labels=labels, dim=2)
@@ -280,19 +288,46 @@ def test_of_labelled_rows_a_report_says_the_share_of_right_answers(tmp_path):
     ds, out = labelled(tmp_path, shares)
     (run,) = runs(out)
     assert "on classification of people.csv (dim = 2) over 120 plays" in question(run) and "array" not in question(run)
-    said = right_answers(run)
+    said = answers_in_words(run)
     assert said.endswith("“none” 44%, “server” 36%, “nobody” 24% and the best fixed arm 30%.")
     # uniform play names a quarter right: the local learner is within its noise, the central one above it
     assert like_uniform(run) == "“nobody” is not told apart from uniform play."
     assert re.match(
-        "Least mean regret at the end: “none”, −16.8 ± 1.8[0-9]* right answers. Share of right", said_of(ds)
-    )
+        "Least mean regret at the end: “none”, −16.8 ± 1.8[0-9]* right answers, which is better than the best fixed "
+        "choice. Share of right", said_of(ds)
+    )  # fmt: skip
+    table = Parsed(jb.report(out, tmp_path / "table.html"))
+    assert [row["right answers"] for row in table.rows("Regret at the end")] == ["44%", "36%", "24%"]
+    assert "relative to b" not in table.rows("Paired differences")[0]
     page = jb.report(out, tmp_path / "page.html").read_text(encoding="utf-8")
     assert html.escape(said).replace("&#x27;", "'") in page and "Right answers against plays</h2>" in page
     assert "beside that of the best fixed arm." in page and "“nobody” is not told apart from uniform play." in page
     # uniform play that is there is what is compared with
     _, out = labelled(tmp_path, [*shares, 0.4], {"dice": jb.algorithms.uniform})
     assert like_uniform(runs(out)[0]) == " ".join(f"“{x}” is worse than uniform play." for x in ("server", "nobody"))
+
+
+def test_regret_below_zero_has_no_slope_and_no_share_of_another(tmp_path):
+    """Of three algorithms one earns more than the best arm at the end, another did before the last decade."""
+    t = np.array([1, 5, 10, 100])
+    lines = np.array([[1, 1, 2, 3], [-2, -1, 1, 9], [1, 2, 3, -3]], float)
+    seeds = np.random.default_rng(0).normal(0, 0.1, (3, 40, 1))
+    ds = by_hand(["up", "early", "below"])
+    ds = xr.Dataset(
+        {"regret": (("algorithm", "seed", "t"), lines[:, None] + seeds)}, {"algorithm": ds.algorithm, "t": t}
+    )
+    page = Parsed(jb.report(ds, tmp_path / "page.html"))
+    text = " ".join("".join(page.words).split())
+    assert [row["algorithm"] for row in page.rows("Slopes and theory")] == ["up", "early"]
+    assert "positive at fewer than two points: “below” against plays t." in text and "{'algorithm'" not in text
+    shares = {(row["a"], row["b"]): row["relative to b"] for row in page.rows("Paired differences")}
+    assert shares["up", "below"] == shares["early", "below"] == "–" and shares["up", "early"].startswith("−66")
+    assert "“below”, −3" in text and "better than the best fixed choice" in text
+    with pytest.raises(ValueError, match=r"none below, .* 'below'\} has 0"):
+        jb.slope(ds)
+    page = Parsed(jb.report(-ds.isel(t=slice(-1, None), algorithm=[0, 1]), tmp_path / "page.html"))
+    assert "relative to b" not in page.rows("Paired differences")[0]
+    assert "Regret: what the best arm" in " ".join(page.words)
 
 
 def test_uniform_play_is_known_of_arms_with_means_and_else_nothing_is_said():
@@ -306,7 +341,7 @@ def test_uniform_play_is_known_of_arms_with_means_and_else_nothing_is_said():
         )
         (run,) = runs(made)
         assert like_uniform(run) == (f"“bits” {said} uniform play." if said else "")
-        assert right_answers(run) == "" and like_uniform(run._replace(plan=None)) == ""
+        assert answers_in_words(run) == "" and like_uniform(run._replace(plan=None)) == ""
 
 
 def test_curves_look_as_in_the_pictures():

@@ -8,6 +8,7 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.regret import best_reward
+from jaxbandits.reports.layout import plain_text
 
 E = jb.environments
 FEATURES = np.random.default_rng(0).normal(size=(12, 2))
@@ -73,21 +74,45 @@ MEANS = E.bernoulli_arms(means=[0.2, 0.9])
 
 
 @pytest.mark.parametrize(
-    ("environment", "head", "tail"),
-    [(x, "regret", " against the best fixed arm") for x in (ROWS, E.loss_table(losses=TABLE))]
-    + [(MEANS, "cumulative regret", "")],
+    ("environment", "head", "tail", "unit"),
+    [
+        (ROWS, "regret", " against the best fixed arm", "right answers"),
+        (E.loss_table(losses=TABLE), "regret", " against the best fixed arm", "losses"),
+        (MEANS, "cumulative regret", "", "rewards"),
+    ],
 )
-def test_axes_say_what_regret_is_against(environment, head, tail):
+def test_axes_say_what_regret_is_against(environment, head, tail, unit):
     def label(plot):
         return " ".join(plot.figure.axes[0].get_ylabel().split())
 
     ds = sweep(environment, reward_adversary=jb.adversaries.huber, grid={"reward_adversary.corruption": [0, 0.5]})
     one = ds.isel({"reward_adversary.corruption": 0})
-    assert ds.regret.attrs["long_name"] == head + tail and label(jb.plot.regret(one)) == f"{head}{tail} (in rewards)"
+    assert ds.regret.attrs["long_name"] == head + tail and label(jb.plot.regret(one)) == f"{head}{tail} (in {unit})"
     after = label(jb.plot.against(ds, "reward_adversary.corruption"))
-    assert after == f"{head} after 40 plays{tail} (in rewards)"
+    assert after == f"{head} after 40 plays{tail} (in {unit})" and plain_text(after) == f"{head} after 40 plays{tail}"
     del one.regret.attrs["long_name"]  # a store of an earlier release
-    assert label(jb.plot.regret(one)) == "cumulative regret (in rewards)"
+    assert label(jb.plot.regret(one)) == f"cumulative regret (in {unit})"
+
+
+def test_a_summary_has_the_share_of_right_answers_of_labelled_rows():
+    ds, two = sweep(ROWS), sweep(ROWS, horizon=[7, 40], checkpoints=3)
+    paid = rewards(ds).mean("seed") / ds.t
+    want = [float(paid.sel(t=t)) for t in (7, 40)]
+    assert want[0] != want[1]
+    np.testing.assert_allclose([*jb.summary(ds, t=7)["right_answers"], *jb.summary(ds)["right_answers"]], want)
+    np.testing.assert_allclose(jb.summary(two)["right_answers"], want)
+    for other in (sweep(E.loss_table(losses=TABLE)), ds.drop_vars("best_reward")):
+        assert "right_answers" not in jb.summary(other)
+
+
+@pytest.mark.parametrize(("spread", "begins"), [(0.74, True), (0.76, False)])
+def test_rewards_that_hardly_differ_have_an_axis_without_zero(spread, begins):
+    """The best arm is paid 1 a play, the learner a little more or less than three quarters of it."""
+    ds = sweep(MEANS, checkpoints=[10, 40]).isel(seed=[0])
+    ds = ds.assign(regret=ds.regret * 0 + (1 - spread) * ds.t, best_reward=1.0 * ds.t)
+    low, _ = jb.plot.reward(ds).figure.axes[0].get_ylim()
+    assert (low <= 0) == begins and (low < spread)
+    assert jb.plot.reward(ds, total=True).figure.axes[0].get_ylim()[0] <= 0
 
 
 def test_regret_of_advice_is_against_an_expert():

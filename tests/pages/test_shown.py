@@ -159,8 +159,12 @@ def test_a_notebook_shows_estimate_and_bar_in_one_output(notebook, capsys):
     assert len(notebook) == 2
 
 
-def test_a_terminal_has_lines_and_a_bar_on_stderr(capsys):
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_has_lines_and_a_bar_on_stderr_and_a_log_the_last_bar(capsys, monkeypatch, terminal):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     jb.sweep(["uniform"], arms, horizon=50, seeds=16)
     said = capsys.readouterr()
     assert "16 runs to compute" in said.err and said.out == ""
+    assert said.err.endswith("\r" if terminal else "\n")
+    assert terminal or "100%" in said.err.splitlines()[-1]

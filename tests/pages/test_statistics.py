@@ -123,8 +123,9 @@ def test_every_column_of_a_comparison_is_the_one_of_its_name():
     assert 0 < few.sum() < 3
     assert np.any(values[0, 1] == values[1, 1])  # ties are on neither side
     most = np.max(np.array(needed)[few])
-    told = f"of {few.sum()} of 5 rows may be wrong with 40 seeds (about {most:,.0f} seeds would be enough): run more "
-    told += "of them, give interval='bootstrap-t' or 'anytime', or let seeds=jb.until(...) "
+    told = f"of {few.sum()} of 5 rows may be wrong with 40 seeds (about {most:,.0f} seeds would make them right, "
+    told += "which need not decide between a and b): run more of them, give "
+    told += "interval='bootstrap-t' or 'anytime', or let seeds=jb.until(...) "
     (warned,) = [x for x in warned if x.category is UserWarning]  # infinite less infinite is told by NumPy
     assert str(warned.message) == f"compare: intervals and p-values {told}decide how many"
     with warnings.catch_warnings():
@@ -198,6 +199,17 @@ def test_differences_without_variance(shift, p_value, share):
     assert np.isnan(row["ci_low"]) and np.isnan(row["ci_high"]) and np.isinf(row["seeds_needed"])
 
 
+def test_a_negative_regret_is_no_share_of_another():
+    lanes = np.array([[-1.0, 3.0, 0.0, 2.0], [2.0, -3.0, 1.0, 2.0]])  # of a and b, at four points
+    ds = xr.Dataset(
+        {"regret": (("algorithm", "gap", "seed", "t"), lanes[:, :, None, None] * np.ones((1, 1, 40, 1)))},
+        {"algorithm": ["a", "b"], "gap": range(4), "t": [9]},
+    )
+    with pytest.warns(UserWarning, match="all differences are equal"):
+        frame = statistics.compare(ds, "a", "b")
+    np.testing.assert_array_equal(frame["relative"], [np.nan, np.nan, -1.0, 0.0])
+
+
 def test_grid_points_are_compared_and_other_keys_kept():
     grid = {"epsilon": [0.1, 1.0], "window": [1, 5, 9]}
     ds = result([[[8.0, 6.0, 4.0], [2.0, 3.0, 4.0]]], grid=grid, sigma=0.0)
@@ -246,11 +258,14 @@ def test_slopes_are_those_of_polyfit_on_the_points_that_are_fitted():
             [False, False, True, True, False, False, True]),
     ):  # fmt: skip
         np.testing.assert_array_equal(statistics.points_to_fit(values, places, over, t_min), keep)
-    values[:, 5], values[0, 4], values[:, 3] = np.nan, np.nan, [-1.0, -2.0, 1.0, 1.0]
+    values[:, 5], values[0, 4], values[:, 3] = np.nan, np.nan, [-1.0, -1.0, 1.0, 1.0]
     assert not statistics.points_to_fit(np.full((4, 7), np.nan), t, "t").any()
     values[:, 6] = np.nan  # padded: the decade is that before 1,000, whose mean is NaN
     assert statistics.points_to_fit(values, t, "t").tolist() == [False] * 2 + [True] + [False] * 4
     assert statistics.points_to_fit(values, t, "window").tolist() == [True] * 3 + [False] * 4
+    values[:, 1] -= 10.0  # below zero, before the last decade
+    assert statistics.points_to_fit(values, t, "t").tolist() == [False] * 2 + [True] + [False] * 4
+    assert not statistics.points_to_fit(values, t, "window").any()
 
 
 def test_the_interval_of_a_slope_is_that_of_500_resamples():
@@ -277,10 +292,10 @@ def test_the_interval_of_a_slope_is_that_of_500_resamples():
         (ds, {"over": "gap", "t_min": 5}, r"^t_min = 5 applies to over='t' only: leave it out with over='gap'$"),
         (named, {"over": "kind"}, r"^over = 'kind' is not numeric \(a, b, c\): choose another of t, kind$"),
         (ds, {"theory": {"alg2": 1.0}}, "^a label of theory = 'alg2' must be one of 'alg0', 'alg1'"),
-        (few, {}, r"^slope against 't' needs two points with positive mean regret, \{'algorithm': 'alg0', 'gap': 2\} "
-            "has 0: "
+        (few, {}, r"^slope against 't' needs two points above zero and none below, "
+            r"\{'algorithm': 'alg0', 'gap': 2\} has 0: "
             "lower t_min or run more checkpoints, or select the others first$"),
-        (few.isel(gap=[1, 2]), {"over": "gap"}, r"\{'algorithm': 'alg0'\} has 1: run more values, or select"),
+        (few.isel(gap=[1, 2]), {"over": "gap"}, r"\{'algorithm': 'alg0'\} has 0: run more values, or select"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=told):
             statistics.slope(wrong, **given)
@@ -353,8 +368,17 @@ def test_a_table_doubts_its_intervals_where_seeds_are_few_or_skewed():
     few = " Of fewer than 30 seeds, intervals may miss the mean more often."
     assert doubt(normal[:2]) == doubt(normal[:29]) == few and doubt(normal[:30]) == ""
     most = 25 * max(stats.skew(skewed), stats.skew(skewed + normal)) ** 2
-    told = f" 2 of 4 intervals are not yet reliable (regret is skewed): about {most:,.0f} seeds would be enough."
-    assert doubt(normal, skewed, skewed + normal, constant) == told
+    told = " 2 of 4 intervals (marked *) may be too narrow, as regret is skewed: "
+    assert doubt(normal, skewed, skewed + normal, constant) == f"{told}about {most:,.0f} seeds would be enough."
+    values = np.array([[normal, skewed], [skewed + normal, constant]])
+    for seeds, marks in ((40, [False, True, True, False]), (29, [False] * 4)):
+        ds = xr.Dataset(
+            {"regret": (("algorithm", "gap", "seed", "t"), values[..., :seeds, None])},
+            {"algorithm": ["a", "b"], "gap": [1, 2], "t": [9]},
+        )
+        rows = [line.split("|")[2:4] for line in statistics.table(ds).splitlines()[2:4]]
+        assert [cell.strip().endswith("*") for row in rows for cell in row] == marks
+        assert statistics.table(ds, "latex").count("$*") == sum(marks)
 
 
 def test_latex_table_escapes_labels_and_balances_and_many_values_become_rows():
@@ -537,14 +561,14 @@ def test_ties_and_two_seeds_decide_nothing(way):
 def test_compare_says_it_and_so_do_the_table_and_the_page(tmp_path):
     rng = np.random.default_rng(0)
     skewed = of_differences(np.where(np.arange(200) == 7, 99.0, -1.0) + 0.1 * rng.normal(size=200))
-    with pytest.warns(UserWarning, match=r"1 of 1 rows may be wrong with 200 seeds \(about 4,.* seeds would be enough"):
+    with pytest.warns(UserWarning, match=r"1 of 1 rows may be wrong with 200 seeds \(about 4,.* seeds would make them"):
         row = statistics.compare(skewed, "a", "b").iloc[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         other = statistics.compare(skewed, "a", "b", interval="bootstrap-t").iloc[0]
         statistics.compare(of_differences(rng.normal(size=30)), "a", "b")
     assert other["ci_high"] > row["ci_high"] and row["ci_low"] != other["ci_low"]
-    assert "1 of 2 intervals is not yet reliable (regret is skewed): about " in statistics.table(skewed)
+    assert "1 of 2 intervals (marked *) may be too narrow, as regret is skewed: about " in statistics.table(skewed)
     assert "Of fewer than 30 seeds" in statistics.table(of_differences(rng.normal(size=29)))
     page = report(skewed, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "1 of 1 rows have too few seeds" in page

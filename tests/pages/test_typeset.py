@@ -1,7 +1,11 @@
 """Formulas in docstrings become TeX on the site; sentences stay sentences."""
 
 import importlib.util
+import inspect
+import re
 from pathlib import Path
+
+import pytest
 
 import jaxbandits as jb
 
@@ -35,8 +39,12 @@ def test_formulas_are_typeset():
         ("exactly sqrt(2 rho)-GDP;", r"exactly $\sqrt{2\, \rho}$-GDP;"),
         ("theta~ = V0^-1 u once", r"$\tilde{\theta} = V_{0}^{-1}\, u$ once"),
         ("draws M max_a [n r* + c]", r"draws $M\, \max_{a}[n\, r^{*} + c]$"),
+        ("n_(m+1) is alpha n_m, and n_1 first.", r"$n_{m + 1}$ is $\alpha\, n_{m}$, and $n_{1}$ first."),
+        ("n d_eps(p, q) by D_m(p, q; n), which", r"$n\, d_{\varepsilon}(p, q)$ by $D_{m}(p, q; n)$, which"),
+        ("while N < ceil(min_pulls ln t).", r"while $N < \lceil \mathtt{min\_pulls}\, \ln t \rceil$."),
+        ("and min_eigenvalue 2^(i - 1)", r"and $\mathtt{min\_eigenvalue}\, 2^{i - 1}$"),  # no argument of its own
     ):  # fmt: skip
-        assert shown(text, "horizon", "dim", "ridge") == wanted
+        assert shown(text, "horizon", "dim", "ridge", "min_pulls") == wanted
 
 
 def test_sentences_and_halves_stay():
@@ -62,3 +70,21 @@ def test_long_formulas_break_between_their_parts_and_help_keeps_its_text():
     ((_, _, tex),) = typeset.formulas("w = L B + R sqrt(2 x + 1) t^(1 + k)")
     assert tex.split(typeset.BREAK) == ["w =", r"L\, B +", r"R\, \sqrt{2\, x + 1}\, t^{1 + k}"]
     assert r"\sqrt" not in jb.algorithms.ucb1.__doc__ and "sqrt(" in jb.algorithms.moss.__doc__
+
+
+@pytest.mark.parametrize(
+    "tex", [r"\mathrm{n_}(m)", r"\min_{\mathrm{pulls}} t", r"\mathrm{a_b}", "x^{", "x_1_2", "x_", "{x^}"]
+)
+def test_tex_that_would_be_set_wrongly_is_found(tex):
+    assert typeset.fault(tex)
+
+
+def test_all_docstrings_become_good_tex():
+    assert typeset.fault(r"\mathtt{min\_pulls}\, \max_{a} x_{1}^{2} + \{n_i\} \mathrm{mean}_{i}") == ""
+    texts = []
+    for room in (jb.algorithms, jb.environments, jb.adversaries, jb.theory, jb.estimators, jb.learners, jb.mechanisms):
+        for value in (getattr(room, name) for name in room.__all__):
+            named = set(inspect.signature(value).parameters) if inspect.isfunction(value) else set()
+            sentences = re.split(r"`[^`]*`|\n\s*\n|\n *\w+:", inspect.getdoc(value) or "")
+            texts += [tex for text in sentences for *_, tex in typeset.formulas(" ".join(text.split()), named)]
+    assert len(texts) > 500 and [tex for tex in texts for part in tex.split(typeset.BREAK) if typeset.fault(part)] == []

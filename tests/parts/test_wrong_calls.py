@@ -21,7 +21,7 @@ from jax_config import use_config
 from wrong_calls import ARMS, DS, LONGEST, RUN, Row, fault, fault_of, result, rows, sweep
 
 import jaxbandits as jb
-from jaxbandits import catalogue
+from jaxbandits import catalogue, validation
 from jaxbandits.cli import main
 from jaxbandits.formatting import csv, show
 from jaxbandits.recipe import recipe_of
@@ -319,6 +319,9 @@ def test_a_run_says_what_it_found_and_what_it_took(tmp_path, capsys):
     path.write_text(path.read_text().replace(f"{[0.2] * 30 + [0.8]}", "[0.2, 0.7]"))
     assert main(command) == 2
     assert "environment.means[1] is 0.8 there, 0.7 here" in capsys.readouterr().err
+    changes = [validation.difference("a", {"shape": [9], "crc32": 1}, {"shape": n, "crc32": 2}) for n in ([9], [8])]
+    assert changes[0] == "a has other contents here than there: the file or the array has changed"
+    assert changes[1] == "a.shape[0] is 9 there, 8 here"
     assert main([*command, "--fresh"]) == 0
     assert "0 runs from the store, 8 computed" in capsys.readouterr().out
     kept = json.loads((out / "provenance.json").read_text())["seconds"]

@@ -27,6 +27,7 @@ from jaxbandits import catalogue, estimators, mechanisms, theory
 from jaxbandits.auditing import Edit
 from jaxbandits.cli import main
 from jaxbandits.environments.logs import Log
+from jaxbandits.names import UnknownName
 from jaxbandits.papers.study import Claim, Exact, Interval, judge_claim
 from jaxbandits.protocol import Adversary, Algorithm, Attack, Guarantee, Program, Span
 from jaxbandits.searching import methods
@@ -35,6 +36,7 @@ from jaxbandits.sweeps.simulate import algorithm_for
 from jaxbandits.validation import factory
 
 A, E, V, L = jb.algorithms, jb.environments, jb.adversaries, jb.learners
+KINDS = {"TypeError": TypeError, "AttributeError": UnknownName}
 LONGEST = 320  # characters of a message at most
 WRONG_CALLS = Path(__file__).with_suffix(".toml")
 
@@ -55,8 +57,8 @@ def rows() -> list[Row]:
         whole = table.pop("call", None)
         for name, (*content,) in table.items():
             call = content.pop(0) if whole is None else whole.replace("{}", name, 1)
-            kind = TypeError if content[0] == "TypeError" else ValueError
-            found.append(Row(f"{section} | {name}", call, kind, content[kind is TypeError :]))
+            kind = KINDS.get(content[0], ValueError)
+            found.append(Row(f"{section} | {name}", call, kind, content[content[0] in KINDS :]))
     return found
 
 

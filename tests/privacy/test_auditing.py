@@ -370,6 +370,7 @@ def test_what_a_window_shows():
     assert nothing[:3] == [[0] * 3, [0] * 7, [0] * 6] and nothing[4] is False
     assert shown(central, Window((), (np.float32([NAN]), np.int32([1]))))[4] is False
     assert shown(central, Window((), (np.int32([1]),)))[4] is False
+    assert shown(central, Window((), (np.float32([NAN]), np.float32([1]))))[4] is True
     wide = central._replace(num_arms=65)
     assert shown(wide, window)[1:3] == [[1, 0, 0, 1, 7, 1], [1, 0, 0]]
     assert len(shown(central._replace(num_arms=64), window)[2]) == 192
@@ -380,6 +381,28 @@ def test_what_a_window_shows():
     local = central._replace(view=lambda message, released, action: message, sent=True, arms=False)
     assert shown(local, Window(report, ()))[:2] == [[1, 0, 3], [1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 1]]
     assert shown(local, Window(report, ()))[4] and not shown(local._replace(sent=False), Window(report, ()))[4]
+
+
+def test_windows_of_spans_stand_after_one_another_whatever_their_widths(monkeypatch):
+    rng, lanes, given = np.random.default_rng(3), 2, []
+    sizes = [(3, 2, 4, 1), (1, 5, 1, 0), (2, 1, 3, 6)]  # windows, and numbers of each kind
+    spans = [
+        Shown(*(rng.normal(size=(lanes, w, n)) for n in kinds), *(rng.integers(9, size=(2, lanes, w)) > 4))
+        for w, *kinds in sizes
+    ]
+    monkeypatch.setattr(transcripts, "_many", lambda *told: given.append(told) or spans)
+    made = a.adap_ucb(num_arms=2, horizon=40, epsilon=1.0)
+    setting = transcripts.setting_of(made, e.bernoulli_arms(means=[0.1, 0.2]), False, False)
+    edits = [Edit(1, 0.25), Edit(3, 0.75)]
+    shown = transcripts.Runs(setting, made.params, ()).windows_on(edits, np.array([1, 0]), np.arange(2))
+    assert given[0][0].apart and not setting.apart and given[0][3].play.tolist() == [3, 1]
+    for j, widest in enumerate((5, 4, 6)):
+        assert shown[j].shape == (lanes, 6, widest)
+        for (w, *kinds), first, span in zip(sizes, (0, 3, 4), spans, strict=True):
+            assert np.array_equal(shown[j][:, first : first + w, : kinds[j]], span[j])
+            assert not shown[j][:, first : first + w, kinds[j] :].any()
+    for j in (3, 4):
+        assert np.array_equal(shown[j], np.concatenate([span[j] for span in spans], axis=1))
 
 
 def noise_of(seeds, numbers):
@@ -832,7 +855,7 @@ def test_what_is_looked_for_by_hand():
     assert differences.describe_fault(over._replace(changed=2), "user") == (
         "one user changes a release by 1.002, and events state a sensitivity of 1: is what enters it clipped?"
     )
-    assert differences.describe_fault(over._replace(changed=2, size=1.0009), "user") == ""
+    assert differences.describe_fault(over._replace(changed=2, size=1 + 1e-3), "user") == ""
     assert str(over) == "differences: 3 of 7 releases, by 1.002 of 1"
     few = over._replace(compared=2, limit=INF)
     assert str(few) == "differences: 3 of 2 releases, fewer than 3, sizes not looked at"

@@ -187,6 +187,8 @@ def test_where_losses_are_not_counted():
     assert compose((uncertain,), 1 - (1 - 1e-3) ** 20) == INF > compose((uncertain,), 0.02)
     # the mean of 20 losses of size r is 20 r, and sqrt(2 20 log 1e7) r = 25.39 r their reach: 600 together at 13.218
     assert [compose((release._replace(size=size),), 1e-3) < INF for size in (13.21, 13.23)] == [True, False]
+    # the step is 2.2 sqrt(2 9e7 log 1e9) / 2^17 = 1.025 times the size: a loss may be off by more than itself
+    assert compose((loss_distribution.Release("laplace", 0.0, 0.003, 90_000_000),), 1e-5) == INF
 
 
 def test_many_equal_releases_cost_less_than_their_sum():

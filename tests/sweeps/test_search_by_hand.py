@@ -359,3 +359,10 @@ def test_the_words_of_a_worst_case():
     )
     assert repr(case) == told + "values: 1.5\n  again: again()"
     assert "  search value: 1.5, of the only trial on seeds" in repr(case._replace(trials=trials.isel(trial=[0])))
+
+
+def test_shares_that_are_held_above_zero_add_up_to_one():
+    old = methods.Distribution(np.zeros(1), np.ones(1), (np.array([1.0, 0.0, 0.0]),))
+    found = methods.fit_distribution([Dimension("k", "values", values=(5, 6, 7))], np.zeros((4, 1)), old)
+    least = methods.LEAST_SPREAD
+    np.testing.assert_allclose(found.shares[0], np.array([1, least, least]) / (1 + 2 * least), rtol=1e-12)

@@ -575,7 +575,7 @@ def short(monkeypatch):
     return log
 
 
-def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
+def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short, capsys):
     original, saves = one_call.Keeper.__call__, []
 
     def plug(self, *args, **keywords):
@@ -592,7 +592,9 @@ def test_a_call_goes_on_inside_its_horizon(whole, tmp_path, monkeypatch, short):
     short.clear()
     monkeypatch.setattr(one_call.Keeper, "__call__", original)
     # more seeds would be cut into other calls: what was begun goes on as it is
-    kept = jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": 80}), store=tmp_path)
+    capsys.readouterr()
+    kept = jb.sweep({"exp3": A.exp3}, ARMS, **(SMALL | {"seeds": 80, "progress": True}), store=tmp_path)
+    assert "160 runs (80 of them go on from where they stood) to compute: " in capsys.readouterr().err
     assert 28 in short and short.count(0) == 2  # the rest is cut at seed 64
     np.testing.assert_array_equal(kept.regret[0][:, :40], whole.regret.sel(algorithm="exp3"))
     assert not list((tmp_path / "chunks" / "begun").iterdir())
@@ -792,6 +794,8 @@ def test_large_results_are_read_as_they_are_asked_for(whole, tmp_path, monkeypat
     file.write_text(json.dumps(json.loads(file.read_text()) | {"filters": [{"id": "pickle"}], "dtype": "|O"}))
     with pytest.raises(ValueError, match="asks for a pickle"):
         jb.load(tmp_path / "x.zarr")
+    monkeypatch.undo()  # a small one is written at once
+    xr.testing.assert_identical(jb.load(jb.save(whole, tmp_path / "small.zarr")), whole)
     assert not [p for p in tmp_path.iterdir() if "part" in p.name]
 
 

@@ -313,6 +313,8 @@ def test_simulate_with_a_seeded_baseline():
     one = jb.simulate(algorithm, rows, seed=np.uint32(3), checkpoints=4)
     ds = jb.sweep(jb.algorithms.exp3, rows, horizon=40, seeds=8, checkpoints=4, progress=False)
     np.testing.assert_array_equal(one.regret, ds.regret[0, 3])
+    later = jb.sweep(jb.algorithms.exp3, rows, horizon=40, seeds=range(3, 11), checkpoints=4, progress=False)
+    np.testing.assert_array_equal(later.regret.sel(seed=range(3, 8)), ds.regret.sel(seed=range(3, 8)))
     with pytest.raises(ValueError, match="depends on the seed"):
         jax.vmap(lambda s: jb.simulate(algorithm, rows, seed=s).regret)(np.arange(2, dtype=np.uint32))
 

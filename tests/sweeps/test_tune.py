@@ -205,6 +205,18 @@ def test_halving_gives_more_seeds_to_the_better_half():
     assert plan.lanes == sum(n[x][0] * len(seeds) for n, seeds in asked for x in n)
 
 
+def test_a_stage_judges_by_all_seeds_so_far():
+    table = np.repeat(0.1 * np.arange(1.0, 9)[:, None], 64, axis=1)
+    table[5] = [-10.0] * 8 + [3.0] * 56  # means -10, -3.5 and -0.25, of the new seeds alone 3
+
+    def evaluate(settings, seeds):
+        return {"A": np.array([[[table[s["v"], seeds]] for s in at] for at in settings["A"]])}
+
+    plan = methods.plan_trials("halving", {"A": [Dimension("v", "values", values=range(8))]}, None, 64, 0)
+    tried = methods.halving(plan, evaluate, 1, range(64), lambda r: r[..., 0, :])
+    assert (~np.isnan(tried.regret["A"][0, :, 0])).sum(-1).tolist() == [32, 16, 16, 8, 8, 64, 8, 8]
+
+
 def test_halving_finds_what_a_grid_finds_on_a_clear_problem():
     given = {"over": {"epsilon": [1.0, 0.1]}, "space": {"EXP3.base.learning_rate": RATES}} | SETTINGS
     given |= {"seeds": range(100, 132)}

@@ -2,8 +2,9 @@
 The price of privacy
 ====================
 
-Regret against epsilon. A server that learns from batches, with one noise each, pays less than clients that add noise to
-every report, the more so the smaller epsilon is. Algorithms without epsilon are run once and drawn as a line.
+Regret against epsilon. Up to 0.5 a server that learns from batches, with one noise each, pays less than clients that
+add noise to every report. At 1 a batch is one play, with the same noise: there only the tuned rates differ. Algorithms
+without epsilon are run once and drawn as a line.
 """
 
 from functools import partial

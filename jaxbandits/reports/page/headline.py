@@ -11,10 +11,9 @@ from jaxbandits.formatting import compact
 from jaxbandits.regret import rival_of
 from jaxbandits.reports.page.runs import ReportRun
 from jaxbandits.reports.page.words import key_name, listing, number_words
-from jaxbandits.selection import final_regret, grid_dims
+from jaxbandits.selection import ANSWERS, final_regret, grid_dims, right_answers, unit_of
 
 MODELS = ("central", "federated", "shuffle", "local")
-ANSWERS = "right answers"
 NARROW_SHARE = 0.1  # an interval that is narrower than this share of its ratio is said with three digits
 
 
@@ -37,24 +36,17 @@ def headline(run: ReportRun) -> str:
         # an algorithm of the package that has no guarantee: of a user's own it is not known
         free = [x for x in found.spent if x not in private and dict(names.get(x, {})).get("name") in algorithms.__all__]
         said = _price(found, free) if free else _growth(found)
-    return " ".join(filter(None, (said or _least(run), right_answers(run), like_uniform(run))))
+    return " ".join(filter(None, (said or _least(run), answers_in_words(run), like_uniform(run))))
 
 
 # ---- right answers, and uniform play
 
 
-def unit_of(run: ReportRun) -> str:
-    """The unit of regret: right answers where rows are labelled, else rewards."""
-    labelled = "best_reward" in run.ds and (run.config.get("environment") or {}).get("name") == "classification"
-    return ANSWERS if labelled else "rewards"
-
-
-def right_answers(run: ReportRun) -> str:
+def answers_in_words(run: ReportRun) -> str:
     """Of labelled rows, the share that each algorithm names right, from the least to the most over the grid."""
-    if unit_of(run) != ANSWERS or "horizon" in run.ds.dims:
+    if unit_of(run.ds) != ANSWERS or "horizon" in run.ds.dims:
         return ""
-    best = (run.ds["best_reward"] / run.ds["t"]).isel(t=-1)
-    shares = best - final_regret(run.ds) / run.ds["t"].values[-1]
+    best, shares = (run.ds["best_reward"] / run.ds["t"]).isel(t=-1), right_answers(run.ds)
     ends = lambda x: " to ".join(dict.fromkeys(f"{float(y):.0%}" for y in (x.min(), x.max())))
     said = [f"“{x}” {ends(shares.sel(algorithm=x).mean('seed'))}" for x in shares["algorithm"].values]
     rival = rival_of(run.ds["regret"].attrs.get("long_name", ""))
@@ -68,7 +60,7 @@ def like_uniform(run: ReportRun) -> str:
     labels, private = [str(x) for x in ds["algorithm"].values], json.loads(ds.attrs.get("guarantees", "{}"))
     varied = any(str(d) in ("horizon", "point") or str(d).startswith("environment.") for d in ds.dims)
     facts = run.plan.cells[0].environment.facts if run.plan and not varied else {}
-    mean = 1 / ds.sizes["arm"] if unit_of(run) == ANSWERS and not varied else np.mean(facts.get("means", np.nan))
+    mean = 1 / ds.sizes["arm"] if unit_of(ds) == ANSWERS and not varied else np.mean(facts.get("means", np.nan))
     base = (ds.get("best_reward", np.nan) - mean * ds["t"]).isel(t=-1)  # NaN where it is not known
     for label in [x for x in labels if dict(names.get(x, {})).get("name") == "uniform"]:
         base = final_regret(ds).sel(algorithm=label)
@@ -106,7 +98,7 @@ def _privates(run: ReportRun) -> Privates | None:
     final = final_regret(ds).rename({key: "value"})
     final = final.stack(other=at) if at else final.expand_dims("other")
     final, others = final.transpose("algorithm", "value", "other", "seed"), [d for d in at if ds.sizes[d] > 1]
-    return Privates(values, final, others, models, dict(zip(labels, spent.max(-1), strict=True)), unit_of(run))
+    return Privates(values, final, others, models, dict(zip(labels, spent.max(-1), strict=True)), unit_of(ds))
 
 
 def _price(found: Privates, free: list[str]) -> str:
@@ -232,7 +224,8 @@ def _least(run: ReportRun) -> str:
         first, second = frame.sort_values("mean", kind="stable").to_dict("records")[:2]
         half = first["ci_high"] - first["mean"]
         said = f"Least mean regret at the end: “{first['algorithm']}”, {number_words(first['mean'])}"
-        said += f" ± {number_words(half)} {unit_of(run)}"
+        said += f" ± {number_words(half)} {unit_of(run.ds)}"
+        said += ", which is better than the best fixed choice" if first["mean"] < 0 else ""
         final = final_regret(run.ds)
         sides = (final.sel(algorithm=row["algorithm"]).values.ravel() for row in (second, first))
         ratio: Any = intervals.of_ratio(*sides)

@@ -21,7 +21,6 @@ from jaxbandits.sweeps.plan import Plan
 
 MAX_ROWS = 400  # of a table; a page with more is slow on a phone
 MAX_PAIRED = 6  # algorithms of which all pairs are compared
-MAX_DOUBTS = 3  # slopes that could not be fitted, said below the table
 
 # columns whose heads are not their names
 COLUMN_HEADS = {
@@ -33,6 +32,7 @@ COLUMN_HEADS = {
     "p_value": "p",
     "p_holm": "p (Holm)",
     "share_lower": "a lower in",
+    "right_answers": "right answers",
     "over": "against",
     "epsilon_asked": "ε asked",
 }
@@ -69,12 +69,20 @@ class PageTable(NamedTuple):
 def summaries(runs: Sequence[ReportRun]) -> PageTable:
     """Final regret of every algorithm at every point."""
     note = "Regret at the end. The 95% interval is that of the mean, 5% to 95% are quantiles over seeds."
-    frame = _stack_tables((run, _drop_repeats(statistics.summary(run.ds))) for run in runs)
+    frame = _stack_tables((run, _summary(run)) for run in runs)
     return _table(frame, f"{note} {_count_seeds(runs)}")
 
 
-def _drop_repeats(frame: pd.DataFrame) -> pd.DataFrame:
-    """Without what is asked for where that is the key of the grid itself, and deltas that are all zero."""
+def _summary(run: ReportRun) -> pd.DataFrame:
+    """Without what is asked for where that is the key of the grid itself, and deltas that are all zero.
+
+    With words for an infinite epsilon where nothing is promised; uniform play reads no data.
+    """
+    frame, claims = statistics.summary(run.ds), json.loads(run.ds.attrs.get("guarantees", "{}"))
+    names = {label: dict(part).get("name") for label, part in run.config.get("algorithms", {}).items()}
+    if "epsilon_spent" in frame:
+        words = frame["algorithm"].map(lambda x: 0.0 if names.get(x) == "uniform" else "not private")
+        frame["epsilon_spent"] = frame["epsilon_spent"].where(frame["algorithm"].isin(claims), words)
     asked = frame.get("epsilon_asked")
     if asked is not None and "epsilon" in frame and (asked.isna() | (asked == frame["epsilon"])).all():
         frame = frame.drop(columns="epsilon_asked")
@@ -107,8 +115,11 @@ def differences(runs: Sequence[ReportRun]) -> PageTable:
     doubtful = int((frame.pop("seeds_needed") > frame.pop("seeds")).sum())
     frame["p_holm"] = statistics.holm(frame["p_value"].to_numpy())
     frame.insert(frame.columns.get_loc("difference"), BARS, _bars(frame))
+    frame = frame.drop(columns=["relative"] if frame["relative"].isna().all() else [])
     note = f"{_count_seeds(runs)} Mean regret of a less that of b over the same seeds: below zero, left of the line, "
-    note += "a is better. p is that of a paired t test, Holm's is corrected for all rows of this table."
+    note += (
+        "a is better. p: of a paired t test. Holm's: corrected for all rows of this table; up to 0.05, a and b differ."
+    )
     if doubtful:
         note += f" {doubtful:,} of {len(frame):,} rows have too few seeds, or too few for skewed differences: "
         note += "their intervals may miss the mean in more than 5 of 100 cases, and their p be too small."
@@ -134,8 +145,10 @@ def slopes(runs: Sequence[ReportRun]) -> PageTable:
                 frame.insert(1, "over", "plays t" if over == "t" else key_name(over))
                 # one table for all keys: a key that is fitted over has no value in its rows
                 found.append((run, frame.drop(columns=[over], errors="ignore")))
+    left_out = "Left out, for regret that is below zero or positive at fewer than two points: "
+    doubt = f" {left_out}{', '.join(doubts)}." if doubts else ""
     if not found:
-        return PageTable([], [], " ".join(["No slope can be fitted.", *doubts[:MAX_DOUBTS]]))
+        return PageTable([], [], f"No slope can be fitted.{doubt}")
     note = (
         "Slope of the logarithm of mean regret against that of the column “against” (plays: the last decade of "
         "checkpoints), with a 95% bootstrap interval over seeds. Theory: the slope of the algorithm's regret bound in "
@@ -143,11 +156,11 @@ def slopes(runs: Sequence[ReportRun]) -> PageTable:
         "A bound is above the regret, so that a lower slope does not contradict it, and it is about the horizon: a run "
         "that is tuned for one horizon may grow otherwise on the way."
     )
-    return _table(_stack_tables(found), " ".join([note, *doubts[:MAX_DOUBTS]]))
+    return _table(_stack_tables(found), f"{note}{doubt}")
 
 
 def _fit_slopes(run: ReportRun, over: str, doubts: list[str]) -> list[pd.DataFrame]:
-    """The slopes of every algorithm that depends on `over`; why one cannot be fitted is added to the doubts."""
+    """The slopes of every algorithm that depends on `over`; the doubts get whose cannot be fitted."""
     constant = json.loads(run.ds.attrs.get("constant_along", "{}"))
     frames = []
     for i, label in enumerate(map(str, run.ds["algorithm"].values)):
@@ -157,8 +170,8 @@ def _fit_slopes(run: ReportRun, over: str, doubts: list[str]) -> list[pd.DataFra
         one = run.ds.isel(algorithm=[i]).isel({d: [0] for d in idle if d in run.ds.dims})
         try:
             frame = statistics.slope(one, over)
-        except ValueError as error:
-            doubts.append(f"{error}.")
+        except ValueError:
+            doubts.append(f"“{label}” against {'plays t' if over == 't' else key_name(over)}")
             continue
         frames.append(_readable(frame.assign(theory=exponents(one, run.plan, over)), one))
     return frames
@@ -253,7 +266,7 @@ def _maker(column: str) -> Callable[[Any], TableCell]:
         return lambda x: TableCell(span(*x), _order(x[0]))
     if column in ("p_value", "p_holm"):
         return lambda x: TableCell("–" if math.isnan(x) else f"{x:.2g}" if x >= 1e-4 else "< 0.0001", _order(x))
-    if column in ("relative", "share_lower"):
+    if column in ("relative", "share_lower", "right_answers"):
         return lambda x: TableCell("–" if math.isnan(x) else f"{number_words(float(f'{100 * x:.3g}'))}%", _order(x))
     return table_cell
 

@@ -17,10 +17,10 @@ import xarray as xr
 from jaxbandits import spending, statistics
 from jaxbandits.reports.output import regret_digest
 from jaxbandits.reports.page import curves, runs, tables
-from jaxbandits.reports.page.headline import ANSWERS, headline, unit_of
+from jaxbandits.reports.page.headline import headline
 from jaxbandits.reports.page.ledgers import budget_table, privacy
 from jaxbandits.reports.page.words import key_name, listing
-from jaxbandits.selection import grid_dims
+from jaxbandits.selection import ANSWERS, grid_dims, unit_of
 from jaxbandits.validation import declare, path_of
 from jaxbandits.version import __version__
 
@@ -128,7 +128,7 @@ def _page(said: list[runs.ReportRun], path: Path, title: str | None) -> str:
             for run in reported
         ],
         "regret": [(run.label, add_chart(curves.regret_over_plays(run.ds))) for run in reported],
-        "answers": [(run.label, *curves.right_answers(run.ds)) for run in reported if unit_of(run) == ANSWERS],
+        "answers": [(run.label, *curves.right_answers(run.ds)) for run in reported if unit_of(run.ds) == ANSWERS],
         "against": [(key_name(key), charts_against(key)) for key in keys],
         "distribution": [(run.label, add_chart(curves.distribution(run.ds))) for run in several_seeds],
         "pulls": [(run.label, add_chart(curves.pulls(run.ds))) for run in reported if "pulls" in run.ds],

@@ -39,7 +39,7 @@ STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
 # regret, of a rule of our own operations for `vmap` or for lowering, or of compilers' options. Chunks of older versions
 # are not read. decisions.md#what-names-a-chunk
 KEYS = 5
-KERNELS = 2  # the version of kernels, raised as KEYS is: in keys of accelerators alone, which play by them
+KERNELS = 3  # the version of kernels, raised as KEYS is: in keys of accelerators alone, which play by them
 # The settings that all chunks of a directory share.
 SHARED = ("horizon", "environment", "reward_adversary", "message_adversary", "checkpoints", "dtype")
 # docs/decisions.md#names-of-files
