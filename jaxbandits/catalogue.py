@@ -50,13 +50,6 @@ def experts(num_experts: int = 6, means: Vector = (0.2, 0.5, 0.7)) -> Environmen
     return e.rotating_experts(losses=e.bernoulli_losses(means=means), num_experts=num_experts, rotation=20)
 
 
-def three_classes() -> Environment:
-    """Thirty labelled rows of three classes."""
-    rng = np.random.default_rng(5)
-    labels = np.arange(30) % 3
-    return e.classification(features=rng.normal(size=(30, 4)) + labels[:, None], labels=labels, view="blocks", dim=6)
-
-
 def table_of_rewards() -> Environment:
     """Thirty rows with the rewards of three arms."""
     features = np.sin(np.arange(30)[:, None] * [1.0, 2.3, 3.1])
@@ -171,7 +164,7 @@ ENVIRONMENTS: dict[str, SmallSweep] = {
     "bernoulli_losses": SmallSweep(a.exp3_ix, losses),
     "lemma51_losses": SmallSweep(a.exp3_ix, partial(e.lemma51_losses, change=40, primed=True)),
     "rotating_experts": SmallSweep(partial(a.bandit_to_experts, base=a.exp3), experts),
-    "classification": SmallSweep(a.exp3, three_classes),
+    "classification": SmallSweep(a.exp3, rows),
     "contextual_table": SmallSweep(a.ucb1, table_of_rewards),
     "fitted": SmallSweep(a.ucb1, model_of_a_log),
 }

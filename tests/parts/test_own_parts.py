@@ -75,7 +75,7 @@ ENVIRONMENTS = {
     "contexts fixed": partial(catalogue.contexts, contexts="fixed"),
     "federated": catalogue.federated,
     "experts": catalogue.experts,
-    "classification": catalogue.three_classes,
+    "classification": catalogue.rows,
 }
 
 

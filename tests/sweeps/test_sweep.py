@@ -309,7 +309,7 @@ def test_simulate_traces_params():
 
 
 def test_simulate_with_a_seeded_baseline():
-    algorithm, rows = jb.algorithms.exp3(num_arms=3, horizon=40), catalogue.three_classes()
+    algorithm, rows = jb.algorithms.exp3(num_arms=3, horizon=40), catalogue.rows()
     one = jb.simulate(algorithm, rows, seed=np.uint32(3), checkpoints=4)
     ds = jb.sweep(jb.algorithms.exp3, rows, horizon=40, seeds=8, checkpoints=4, progress=False)
     np.testing.assert_array_equal(one.regret, ds.regret[0, 3])
