@@ -135,7 +135,7 @@ def _hold(found: Differences, one: Shown, other: Shown, play: int, events: list[
     counted = [event for event in events if event.mechanism in NORMS and not math.isnan(event.sensitivity)]
     limit = math.inf
     if len(counted) == len(events):
-        numbers = max(1, one.values.shape[-1])
+        numbers = one.values.shape[-1]
         limit = sum(_most(event) * min(event.times, numbers) ** (1 / norm) for event in counted)
     changed = sizes > rounding + 1e-6
     if running is None:

@@ -102,7 +102,7 @@ def choose_score(
     """The score, side and threshold that refute the largest epsilon on runs [L, F] of each input."""
     confidence = 1 - (1 - confidence) / 100  # the best of many: rare events that came up by chance should not win
     steps = np.concatenate([np.geomspace(1e-3, 0.5, 200), 1 - np.geomspace(1e-3, 0.5, 200)])
-    best = ThresholdTest(AuditScore("linear", np.zeros(1, int), np.ones(1), np.zeros(1), np.zeros(1)), 1, 0.0, -np.inf)
+    tests = []
     for score in scores:
         for sign, others, own in ((1, negative, positive), (-1, positive, negative)):
             one, other = sign * score(own), sign * score(others)
@@ -111,6 +111,5 @@ def choose_score(
             thresholds = np.concatenate([values[:1], (values[1:] + values[:-1]) / 2])
             bound = log_ratio(above(one, thresholds), above(other, thresholds), len(one), delta, confidence)
             at = int(np.argmax(bound))
-            if bound[at] > best.expected:
-                best = ThresholdTest(score, sign, float(thresholds[at]), float(bound[at]))
-    return best
+            tests.append(ThresholdTest(score, sign, float(thresholds[at]), float(bound[at])))
+    return max(tests, key=lambda test: test.expected)

@@ -167,7 +167,7 @@ def gaussian_delta(sensitivity: Sensitivity, scale: Deviation, epsilon: ClaimedE
     if ratio == 0 or math.isinf(ratio):
         return 0.0 if ratio == 0 else 1.0
     if ratio > MAX_RATIO:
-        return float(epsilon < ratio * ratio / 2)
+        return float(epsilon <= ratio * ratio / 2)  # from above: at equality it is a half
     return math.exp(_log_delta(ratio, float(epsilon)))
 
 

@@ -80,6 +80,7 @@ def test_limits_of_the_gaussian():
     # so little noise that epsilon is half the ratio's square
     assert m.gaussian_epsilon(3.0, 1e-60, 1e-5) == pytest.approx(4.5e120)
     assert [m.gaussian_delta(3.0, 1e-60, epsilon) for epsilon in (4.4e120, 4.6e120)] == [1.0, 0.0]
+    assert m.gaussian_delta(2.0**200, 1.0, 2.0**399) == 1.0  # at the edge one half: never said to be less
     assert m.gaussian_scale(3.0, 2e120, 1e-5, "analytic") == pytest.approx(1.5e-60)
     assert m.gaussian_scale(3.0, 2e90, 1e-5, "analytic") == pytest.approx(1.5e-45)
     assert m.gaussian_scale(3.0, 1e-300, 1e-5, "zcdp") == pytest.approx(3 * math.sqrt(2 * math.log(1e5)) * 1e300)

@@ -834,6 +834,18 @@ def test_save_replaces_results_only(whole, tmp_path):
     assert (tmp_path / "mine.zarr" / "thesis.tex").exists() and (tmp_path / "notes.nc").read_text() == "mine"
 
 
+def test_files_of_a_key_come_by_their_seeds(tmp_path, monkeypatch):
+    store, key, listed = Store(tmp_path), "ab" * 32, os.scandir
+    store.prepare()
+    (store.home / "ab").mkdir()
+    for first in (100, 20, 3):
+        (store.home / "ab" / f"{key}.{first}-{first + 1}.npz").touch()
+    for reverse in (False, True):  # whatever the disk's order
+        by_name = lambda folder, turn=reverse: sorted(listed(folder), key=lambda entry: entry.name, reverse=turn)
+        monkeypatch.setattr(os, "scandir", by_name)
+        assert [chunk.first for chunk in store.chunks([key])[key]] == [3, 20, 100]
+
+
 def test_load_says_what_is_missing(tmp_path):
     with pytest.raises(ValueError, match=r"no results\.nc there"):
         jb.load(tmp_path)
