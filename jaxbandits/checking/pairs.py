@@ -7,7 +7,7 @@ from typing import Any
 from jaxbandits import catalogue
 from jaxbandits.checking.check import look_up_part
 from jaxbandits.protocol import Algorithm, Environment
-from jaxbandits.recipe import unwrap
+from jaxbandits.recipe import recipe_of, unwrap
 from jaxbandits.sweeps.arguments import PART_KINDS, factory_of
 from jaxbandits.sweeps.simulate import environment_of
 from jaxbandits.sweeps.who_plays import Plays, judge_pair
@@ -27,8 +27,8 @@ def plays(algorithm: AlgorithmFactory | Algorithm | str, environment: Environmen
     algorithms that plan with them. `sweep`, `simulate` and `check` ask first and raise ValueError with the reason.
 
     Args:
-        algorithm (factory, functools.partial of one, Algorithm or str): Who plays. Arguments may be missing. A name, or
-            a conversion without its base, stands for its case in the catalogue.
+        algorithm (factory, functools.partial of one, Algorithm or str): Who plays. Arguments may be missing. A
+            conversion without its base stands for its case in the catalogue.
         environment (factory, functools.partial, Environment or str): Where. A name, or a factory of the package with
             nothing bound, stands for its case in the catalogue; another factory is called.
 
@@ -50,10 +50,12 @@ def plays(algorithm: AlgorithmFactory | Algorithm | str, environment: Environmen
 
 
 def example_of(slot: str, part: Any) -> Any:
-    """A part; for a name of the package, or a factory of it with nothing bound, its case in the catalogue."""
+    """A part; for one of the package with nothing bound its case in the catalogue, if it says nothing by itself."""
     if isinstance(part, Algorithm | Environment) or (isinstance(part, str) and ":" in part):
         return look_up_part(slot, part)
     known: Any = catalogue.ALGORITHMS if slot == "algorithm" else catalogue.ENVIRONMENTS
     name = part if isinstance(part, str) else unwrap(part).name
-    ours = isinstance(part, str) or part is getattr(PART_KINDS[slot][0], name, None)
-    return getattr(known[name], slot) if ours and name in known else part
+    factory = getattr(PART_KINDS[slot][0], name, None)
+    silent = slot == "environment" or (factory is not None and "base" in recipe_of(factory).arguments)
+    ours = (isinstance(part, str) or part is factory) and name in known
+    return getattr(known[name], slot) if ours and silent else part

@@ -69,7 +69,8 @@ def what_is_read(given: Recipe | Algorithm) -> tuple[str, ...]:
             return _read_by_base(given) if "base" in takes else tuple(dict.fromkeys((plays_on_by_names(takes), *READS)))
     if kind == "fixed set" and bound.get("actions") is not None:
         return kind, "arms"  # it is told what it would read
-    if "models" not in takes or bound.get("models") == "shared" or "row" not in _read_by_base(given):
+    shared = bound.get("models") == "shared" or bound.get("statistics") == "shuffle"  # a shuffler has one for all arms
+    if "models" not in takes or shared or "row" not in _read_by_base(given):
         return (kind,)
     return ("row", kind) if bound.get("models") == "per_arm" else (kind, "row")
 

@@ -86,13 +86,24 @@ def test_a_window_of_a_pair_that_plays_is_traced(name, where):
 
 # One of each kind of algorithm on each kind of environment. Where both are the natural ones, every test of the
 # catalogue plays them; `test_six_learners_of_one_linear_problem` plays two more.
-PLAYED = [("ucb1", catalogue.contexts), ("thompson", catalogue.experts), ("exp3", catalogue.rows)]
+PLAYED = [
+    ("ucb1", catalogue.contexts), ("thompson", catalogue.experts), ("exp3", catalogue.rows),
+    ("epsilon_greedy", catalogue.natural("row", {"num_arms": 4, "dim": 3})),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "where"), PLAYED, ids=["arms on decision sets", "arms on advice", "arms on rows"])
+@pytest.mark.parametrize(
+    ("name", "where"), PLAYED, ids=["arms on decision sets", "arms on advice", "arms on rows", "rows on rows"]
+)
 def test_one_pair_of_each_kind_is_played(name, where):
     played = jb.sweep(name, where, horizon=16, seeds=2, checkpoints=2, progress=False)
     assert np.isfinite(played.regret).all()
+
+
+def test_shuffled_statistics_are_of_one_model_for_all_arms():
+    shuffled = partial(a.epsilon_greedy, statistics="shuffle", epsilon=2.0)
+    assert jb.plays(shuffled, "linear_arms") and not jb.plays(shuffled, "classification")
+    assert "epsilon_greedy reads dim features of each arm" in jb.plays(shuffled, "classification").reason
 
 
 SIX = ["linucb", "cw_oful", partial(a.hvt_linucb, moment_scale=0.25), "linear_thompson", "phased_elimination"]
