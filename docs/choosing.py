@@ -120,7 +120,7 @@ REPORTS = {"message_adversary": partial(v.huber, kind="target", value=10.0, corr
 FORGED = {"corruption_bound": 0.05, "corruption_after": 0.05}
 SPREAD, BUDGET = {"reward_adversary": partial(v.budgeted, total=500.0)}, {"corruption_budget": 500.0}
 MESSAGES = {"message_adversary": partial(v.byzantine, kind="target", corruption=0.2)}
-ON_ARMS, ON_SETS = ("arms",), ("fixed set", "arms")
+ON_ARMS, ON_SETS = ("arms",), ("fixed set", "decision set", "arms")
 PROBLEMS = {
     "arms": Problem("arms", "none", ON_ARMS, T, arms(e.bernoulli_arms, *INSTANCES.values())),
     "heavy": Problem("arms, heavy tails", "none", ON_ARMS, T, HEAVY),
@@ -133,7 +133,9 @@ PROBLEMS = {
     "private-share": Problem("arms", "5% of rewards", ON_ARMS, T, APART, REWARDS, TOLD, PRIVATE, ()),
     "reports": Problem("arms", "5% of reports", ON_ARMS, T, APART, REPORTS, FORGED, ("local",)),
     "budget": Problem("arms", "a budget of 500", ON_ARMS, T, APART, SPREAD, BUDGET, options=()),
-    "linear-share": Problem("fixed linear arms", "5% of rewards", ON_SETS[:1], T, FIXED, REWARDS, TOLD),
+    "linear-share": Problem(
+        "fixed linear arms", "5% of rewards", ON_SETS[:2], T, FIXED, REWARDS, TOLD, options=ON_SETS[:1]
+    ),
     "liars": Problem("agents", "20% of agents", ("agents",), 2000, AGENTS, MESSAGES, {"corruption_bound": 0.2}),
 }
 # of each problem, or the first of those under one heading: what is played, and its two instances
@@ -149,7 +151,7 @@ ABOUT = {
     "experts": "Experts advise, as in `rotating_experts`. Here on three arms whose best is better by 0.4; then by 0.2.",
     "linear": "Rewards are linear in fixed features, as in `linear_arms`. Here twenty arms in five dimensions, rewards "
     "0 or 1; two parameters.",
-    "contexts": "Every play shows features, as in `contextual_linear` and, for labelled rows, `classification`. Here "
+    "contexts": "Every play shows features of each arm, as in `contextual_linear`. Here "
     "ten arms, redrawn at every play, in five dimensions; then in three.",
     "agents": "Agents learn together through a server, as in `federated_linear`. Here ten agents, ten arms in four "
     "dimensions, more signal than noise; then as much.",
