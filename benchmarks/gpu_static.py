@@ -107,7 +107,9 @@ UNITS = {
 SIZES = (
     "ucb1-10", "moss-10", "exp3-10", "htinf-10", "thompson-10", "thompson-32", "ucb1-100", "kl_ucb-100", "thompson-100",
     "exp3-100", "htinf-100", "private_batched-100", "prm_elimination-100", "linucb-10-8", "linucb-10-32",
-    "linucb-100-5", "online_ucb-6-3", "online_ucb-100-5", "byzantine_ucb-5", "byzantine_ucb-10",
+    "linucb-100-5", "linucb per arm-3-5", "linear_thompson per arm-3-5", "ldp_linucb per arm-3-5",
+    "jdp_linucb per arm-3-5", "linucb per arm-10-65", "online_ucb-6-3", "online_ucb-100-5", "byzantine_ucb-5",
+    "byzantine_ucb-10",
     "spectral_filter-3", "spectral_filter-10", "spectral_filter-50", "geometric_median-5-3", "geometric_median-10-4",
     "geometric_median-10-10", "geometric_median-20-14", "geometric_median-64-64", "warm_median-5-9",
     "warm_median-10-14", "warm_median-20-14", "warm_median-64-64", "maler-3", "maler-5", "maler-8", "maler-16",
@@ -529,7 +531,7 @@ def compile_what_is_asked(target: str) -> None:
     import jax
 
     for line in sys.stdin:
-        form, name = line.split()
+        form, name = line.split(maxsplit=1)
         try:
             text = compiled_text(name, target, form)
             answer: dict[str, Any] = {"kernels": kernels_in(text), "waits": waits_in(text)}
