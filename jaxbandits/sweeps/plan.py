@@ -19,7 +19,7 @@ import numpy as np
 from jaxbandits.declared import TOLD_BY
 from jaxbandits.formatting import show
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
-from jaxbandits.recipe import Recipe
+from jaxbandits.recipe import Recipe, recipe_of
 from jaxbandits.simulator import case_of, parts_of
 from jaxbandits.spans import next_start
 from jaxbandits.sweeps import arguments
@@ -96,6 +96,8 @@ def plan(
     horizons = axes[0].labels if moves else (integer("horizon", horizon, 1, 2**31 - 2),)
     times = {h: arguments.checkpoint_times(h, checkpoints) for h in horizons}
     routes, shared = route(axes, recipes, makers), dict[Any, Any]()
+    if "environment" in called and not routes["environment"]:  # as it is: its factory would look at the data again
+        makers["environment"] = recipe_of(lambda: environment)
     cells, places, constant_along = list[Cell](), dict[tuple[Any, ...], int](), dict[str, list[str]]()
     takers = collections.defaultdict[str, list[str]](list)
     for label, recipe in recipes.items():

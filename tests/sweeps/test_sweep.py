@@ -308,6 +308,13 @@ def test_simulate_traces_params():
         jax.vmap(lambda x: jb.simulate(algorithm, environment._replace(params=(x,))).regret)(scales)
 
 
+def test_data_of_a_built_environment_are_looked_at_once(recwarn):
+    features = np.column_stack([np.ones(12), np.arange(12.0) ** 2])  # one says nothing
+    rows = jb.environments.classification(features=features, labels=np.arange(12) % 2)
+    jb.sweep("ucb1", rows, horizon=9, seeds=2, progress=False)
+    assert len([x for x in recwarn if "the same in every row" in str(x.message)]) == 1
+
+
 def test_simulate_with_a_seeded_baseline():
     algorithm, rows = jb.algorithms.exp3(num_arms=3, horizon=40), catalogue.rows()
     one = jb.simulate(algorithm, rows, seed=np.uint32(3), checkpoints=4)
