@@ -298,7 +298,7 @@ def test_static_arguments():
             "num_agents", "num_arms", "dim", "horizon", "window", "aggregate", "privacy", "counter", "buffers",
             "schedule", "iterations",
         ],
-        "linucb": ["num_arms", "dim", "contexts"],
+        "linucb": ["num_arms", "dim", "contexts", "models"],
     }  # fmt: skip
     assert listing.record("private_batched")["static"] == ["num_arms", "base"]  # its window is data
     assert "learner" in listing.record("online_ucb")["static"] and "step" in listing.record("online_ucb")["static"]
