@@ -12,6 +12,7 @@ counts these.
 """
 
 import ast
+import contextlib
 import functools
 import re
 import subprocess
@@ -76,9 +77,16 @@ def module_of(path: str) -> str:
 
 @functools.cache
 def modules() -> dict[str, ast.Module]:
-    """Every module of the package and of the tests, parsed."""
+    """Every module of the package and of the tests, parsed, and programs that tests hold as texts, named by these."""
     paths = [*(ROOT / "jaxbandits").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
-    return {module_of(p.relative_to(ROOT).as_posix()): ast.parse(p.read_text()) for p in sorted(paths)}
+    found = {module_of(p.relative_to(ROOT).as_posix()): ast.parse(p.read_text()) for p in sorted(paths)}
+    for tree in [tree for name, tree in found.items() if name.startswith("tests.")]:
+        texts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+        for text in texts:
+            if re.search(r"^(from|import) jaxbandits", text, re.MULTILINE):
+                with contextlib.suppress(SyntaxError):  # a part of a program
+                    found[text] = ast.parse(text)
+    return found
 
 
 @functools.cache
@@ -167,6 +175,8 @@ def named_in(module: str, tree: ast.AST) -> Iterator[Node]:
                 yield module, name
             elif name in theirs:
                 yield from home_of(*theirs[name])
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in modules():
+            yield from ((node.value, name) for name in ("", *definitions(node.value)))  # a program for a process
         elif isinstance(node, ast.Attribute):
             yield from places_of(module, node)
             yield from methods().get(node.attr, ())

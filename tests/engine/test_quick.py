@@ -43,6 +43,11 @@ def test_calls_of_a_table_reach_what_they_call():
     assert nearest("jaxbandits/searching/tune.py::tune")["test_wrong_calls.test_wrong_calls_end_in_one_line"] == 2
 
 
+def test_a_program_that_a_test_starts_names_what_stands_in_it():
+    stopped = "test_an_interrupt_while_programs_are_compiled_is_answered_and_a_second_one_waits_for_nothing"
+    assert f"test_faults.{stopped}" in nearest("jaxbandits/sweeps/engines/local.py::LocalRun")
+
+
 def test_a_study_is_reached_by_its_name_in_the_table():
     assert quick.studies()["byzantine/isolated"] == ("jaxbandits.papers.byzantine.regret", "ISOLATED")
     near = nearest("jaxbandits/papers/ldp_contextual/figure_1.py::width_claims")

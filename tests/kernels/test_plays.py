@@ -52,7 +52,8 @@ def laid_out(algorithm, environment, grid=None, dtype="float32"):
 @pytest.mark.parametrize(("algorithm", "environment", "grid"), [
     (a.exp3, catalogue.losses, {"learning_rate": [0.01, 0.1, 1.0]}),
     (a.ucb1, partial(e.contextual_linear, num_arms=3, dim=2), {"bonus_scale": [0.5, 1.0]}),  # a state that points share
-], ids=["numbers", "state"])  # fmt: skip
+    (a.adap_ucb, partial(e.bernoulli_arms, means=[0.2, 0.5, 0.8]), {"epsilon": [1.0, 4.0]}),  # lanes come to rest
+], ids=["numbers", "state", "windows"])  # fmt: skip
 def test_points_have_numbers_of_their_own(algorithm, environment, grid):
     [both] = Played(laid_out(algorithm, environment, grid), (0, 1)).spans()
     assert both.actions.all()

@@ -109,6 +109,8 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
             assert here == there
         elif name not in SAYING or column == 0:
             assert [shape(x, labels) for x in here] == [shape(x, labels) for x in there]
+    budgets = [set(re.findall(r"at ε = (\d[\d.]*\d|\d)", " ".join(row[2] for row in rows))) for rows in (told, page)]
+    assert budgets[0] <= budgets[1]  # where it was measured is a point of the grid
     for one, other in zip(claims, larger, strict=True):
         pairs = zip(numbers(one.measured), numbers(other.measured), strict=True)
         factors = (1,) if re.search(r"over that of|ratio", one.statement) else (1, 1e3, 1e-3)
