@@ -1,7 +1,7 @@
 """Own data and privacy: what a learner that sees the row loses when it may not remember anyone's answer.
 
     pip install scikit-learn
-    python examples/private_labels.py [DIRECTORY]    about a minute; writes private_labels_*.png there (default: here)
+    python examples/private_labels.py [DIRECTORY]    about a minute; writes private_labels.png there (default: here)
 
 The data are those of label_noise.py. Every play is a patient: the learner sees the measurements, names one of the two
 classes and learns whether it was right. LinUCB remembers everything. The private two keep (epsilon, delta), with
@@ -23,8 +23,8 @@ import jaxbandits as jb
 
 ALGORITHMS = {
     "no privacy": jb.algorithms.linucb,
-    "joint privacy": jb.algorithms.jdp_linucb,
-    "local privacy": jb.algorithms.ldp_linucb,
+    "trusted server": jb.algorithms.jdp_linucb,
+    "nobody trusted": jb.algorithms.ldp_linucb,
 }
 
 
@@ -49,13 +49,11 @@ def right(ds):
 
 
 def draw(ds, directory: Path) -> None:
-    """Regret against epsilon, the share of right answers over time at epsilon = 1, and that share in numbers."""
-    caption = "569 biopsies, ten passes. Below 0: better than the same answer for everyone."
-    jb.plot.against(ds, "epsilon", caption=caption, path=directory / "private_labels_regret.png")
+    """The share of right answers over time at epsilon = 1, and after all plays in numbers."""
     caption = "569 biopsies, ten passes. Share of right answers over plays 1 to t, epsilon = 1."
-    jb.plot.reward(ds, select={"epsilon": 1}, caption=caption, path=directory / "private_labels_reward.png")
-    mean, half = (x.to_pandas().T.round(3) for x in right(ds))
-    print(mean.astype(str) + " +- " + half.astype(str))
+    jb.plot.reward(ds, select={"epsilon": 1}, caption=caption, path=directory / "private_labels.png")
+    mean, half = (x.to_pandas().T.map("{:.3f}".format) for x in right(ds))
+    print((mean + " +- " + half).to_string())
 
 
 if __name__ == "__main__":
