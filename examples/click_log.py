@@ -93,7 +93,11 @@ def draw(directory: Path) -> None:
     print(jb.table(ds), "\n")
     found = judge(world, test, horizon)
     jb.plot.offline(found, path=directory / "click_log_offline.png")
-    print(found[["value", "low", "high", "difference_low", "difference_high", "effective_size", "truth"]].round(3).to_string())
+    print(
+        found[["value", "low", "high", "difference_low", "difference_high", "effective_size", "truth"]]
+        .round(3)
+        .to_string()
+    )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 A log of choices
 ================
 
-Somebody else's rule chose, and wrote down what it saw, what it chose, with which probability, and what that paid. Check the
-log, fit a world to one half, ask there what privacy costs, and judge what was learned on the other half.
+Somebody else's rule chose, and wrote down what it saw, what it chose, with which probability, and what that paid. Check
+the log, fit a world to one half, ask there what privacy costs, and judge what was learned on the other half.
 """
 
 from functools import partial
@@ -33,7 +33,7 @@ learners = {
     "a server is trusted": jb.algorithms.jdp_linucb,
     "nobody is trusted": jb.algorithms.ldp_linucb,
 }
-settings = {"horizon": 3000, "seeds": 30, "checkpoints": 40, "progress": False}
+settings = {"horizon": 3000, "seeds": 30, "checkpoints": 2, "progress": False}
 ds = jb.sweep(learners, world, grid={"epsilon": [1, 3, 10]}, **settings)
 figure, data = jb.plot.against(ds, "epsilon")
 

@@ -3,7 +3,7 @@ Your own data, with privacy
 ===========================
 
 569 biopsies of scikit-learn, shown ten times over: who names them right when nobody's answer may be remembered as it
-is? Everything is at its default but ``dim``: five principal components and a bias, since every feature more is noise more.
+is? Everything is at its default but ``dim``: five principal components and a bias, since each feature adds noise.
 """
 
 from functools import partial
