@@ -151,8 +151,9 @@ ABOUT = {
     "experts": "Experts advise, as in `rotating_experts`. Here on three arms whose best is better by 0.4; then by 0.2.",
     "linear": "Rewards are linear in fixed features, as in `linear_arms`. Here twenty arms in five dimensions, rewards "
     "0 or 1; two parameters.",
-    "contexts": "Every play shows features of each arm, as in `contextual_linear`. Here "
-    "ten arms, redrawn at every play, in five dimensions; then in three.",
+    "contexts": "Every play shows features of each arm, as in `contextual_linear`; for rows of your own, one vector "
+    "for all arms, see [own data](../own_data.md). Here ten arms, redrawn at every play, in five dimensions; then in "
+    "three.",
     "agents": "Agents learn together through a server, as in `federated_linear`. Here ten agents, ten arms in four "
     "dimensions, more signal than noise; then as much.",
     "share": f"1 for a bad arm and -1 for the best replace the rewards, which are 0 or 1: {APART_MEANS}. What reads "

@@ -2,7 +2,7 @@
 
     pip install scikit-learn
     python examples/digits.py                        a few seconds; writes the two CSV files beside this script
-    jaxbandits run examples/digits.toml              which digit is it? A learner with the pixels, private ones without
+    jaxbandits run examples/digits.toml              which digit is it? Three learners see the pixels, one does not
     jaxbandits run examples/digits_models.toml       which of five classifiers should be trusted?
 
 digits.csv: one row an image, 64 pixels from 0 to 16 and its label. digits_losses.csv: one row a play, one column a

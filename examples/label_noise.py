@@ -23,15 +23,14 @@ import jaxbandits as jb
 ALGORITHMS = {
     "UCB1": jb.algorithms.ucb1,
     "Huber-UCB, robust": partial(jb.algorithms.huber_ucb, noise_scale=0.5, corruption_bound=0.2),
-    "LinUCB, sees the biopsy": partial(jb.algorithms.linucb, preset="theory", radius_scale=0.1),
+    "LinUCB, sees the biopsy": jb.algorithms.linucb,
 }
 
 
 def biopsies():
-    """The measurements, each in units of its standard deviation (contexts are principal components), and the labels."""
+    """The measurements and the labels."""
     data = load_breast_cancer(as_frame=True)
-    labels = data.target.map(dict(enumerate(data.target_names)))  # "benign" or "malignant"
-    return (data.data - data.data.mean()) / data.data.std(), labels
+    return data.data, data.target.map(dict(enumerate(data.target_names)))  # "benign" or "malignant"
 
 
 def study(horizon: int = 1138, seeds: int = 32, algorithms=None):

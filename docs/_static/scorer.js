@@ -11,7 +11,7 @@ const ANSWERS = {
   "guides/auditing": "audit, membership inference, attack on privacy, empirical privacy, verify privacy",
   "guides/sharp_edges": "pitfalls, gotchas, mistakes, surprising, troubleshooting, wrong results",
   "privacy": "epsilon, eps, delta, privacy budget, budget, differential privacy, ldp, local differential privacy, ledger, accounting, composition",
-  "own_data": "csv, tsv, excel, spreadsheet, dataframe, pandas, parquet, numpy, own data, my data, dataset, labels, classification, logged data, log",
+  "own_data": "csv, tsv, excel, spreadsheet, dataframe, pandas, parquet, numpy, own data, my data, dataset, labels, classification, logged data, log, click log, off policy evaluation, ope, propensity",
   "extending": "own algorithm, new algorithm, custom algorithm, my algorithm, own environment, custom environment, plugin, protocol",
   "coming_from": "pymab, smpybandits, coba, obp, migrate, migration, open bandit pipeline",
   "comparison": "best arm identification, pure exploration, fixed confidence, fixed budget, other libraries, off policy evaluation, alternatives",

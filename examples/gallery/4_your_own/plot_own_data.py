@@ -6,23 +6,20 @@ A DataFrame and its labels are a bandit: a play shows a row, and the arm that is
 scikit-learn. The share of right answers, for a learner that sees the measurements and two that do not.
 """
 
-from functools import partial
-
 from sklearn.datasets import load_breast_cancer
 
 import jaxbandits as jb
 
 data = load_breast_cancer(as_frame=True)
 labels = data.target.map(dict(enumerate(data.target_names)))  # "benign" or "malignant"
-features = (data.data - data.data.mean()) / data.data.std()
 
 ds = jb.sweep(
     {
-        "LinUCB, sees the biopsy": partial(jb.algorithms.linucb, preset="theory", radius_scale=0.1),
+        "LinUCB, sees the biopsy": jb.algorithms.linucb,
         "Thompson sampling": jb.algorithms.thompson,
         "uniform play": jb.algorithms.uniform,
     },
-    jb.environments.classification(features=features, labels=labels),
+    jb.environments.classification(features=data.data, labels=labels),
     horizon=1138,
     seeds=50,
     progress=False,
