@@ -69,8 +69,8 @@ def fitted(
             |theta|^2. "logistic": the logarithmic loss with ridge / 2 |theta|^2, for rewards in [0, 1]. An object with
             `fit(X, y)` and `predict` or `predict_proba` (the second class's probability), such as scikit-learn's, of
             which every arm gets a deep copy; give it a `random_state`, so that every process fits the same. What is
-            expected is cut to the log's range of rewards. The default: "logistic" where all rewards are 0 or 1,
-            otherwise "ridge".
+            expected is cut to the log's range of rewards, but for "logistic". The default: "logistic" where all rewards
+            are 0 or 1, otherwise "ridge".
         ridge: Of "ridge" and "logistic"; it shrinks the bias, too.
         noise: The law of rewards. "bernoulli": 0 or 1. "gaussian": what is expected plus noise of the residuals'
             standard deviation. The default: "bernoulli" where all rewards of the log are 0 or 1.

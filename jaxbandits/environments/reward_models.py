@@ -34,6 +34,7 @@ def check_model(model: Any, reward: Floats, ridge: float) -> None:
     """ValueError for what is no model of these rewards."""
     number("ridge", ridge, 0.0, open_low=True)
     predicts = hasattr(model, "fit") and (hasattr(model, "predict") or hasattr(model, "predict_proba"))
+    predicts = predicts and not isinstance(model, type)  # a class has the methods, too
     if model not in FITS if isinstance(model, str) else not predicts:
         hint = nearest(model, FITS) if isinstance(model, str) else ""
         wanted = "'ridge', 'logistic', or an object with fit(X, y) and predict or predict_proba"
@@ -81,7 +82,7 @@ def sigmoid(x: Floats) -> Floats:
 def fit_models(
     model: Any, rows: Floats, arm: np.ndarray, reward: Floats, num_arms: int, *, ridge: float, reward_range: tuple
 ) -> RewardModel:
-    """Fit a model of every arm to its own rows; what it expects is cut to `reward_range`.
+    """Fit a model of every arm to its own rows; what it expects is cut to `reward_range`, unless it is "logistic".
 
     model: "ridge", "logistic", or an object, of which each arm gets a deep copy. An arm without rows is expected to pay
     the mean of all.
@@ -98,8 +99,10 @@ def fit_models(
             learnt.append(copy.deepcopy(model))
             learnt[k].fit(z, r)
 
+    ends = (0.0, 1.0) if isinstance(model, str) and model == "logistic" else reward_range
+
     def predict(others):
-        return np.clip(np.stack([_expect(one, model, others) for one in learnt], 1), *reward_range)
+        return np.clip(np.stack([_expect(one, model, others) for one in learnt], 1), *ends)
 
     return RewardModel(predict, theta if isinstance(model, str) else None)
 

@@ -21,7 +21,7 @@ class Rows(NamedTuple):
 
     names: tuple[str, ...]  # of the features
     mean: Floats  # [p], subtracted
-    spread: Floats  # [p], divided by
+    sd: Floats  # [p]: standard deviations, divided by; 1 for a feature that is the same in every row
     axes: Floats | None  # [components, p]: the principal components that are kept; None: all features are
     bias: bool  # whether a column of ones comes last
     norm: str  # "unit": each row has norm 1; "largest": the largest has; "none"
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
         unnamed = any(names[0].startswith("features[") for names in (given, self.names))
         if len(given) != len(self.names) or (tuple(given) != self.names and not unnamed):
             raise ValueError(f"features has the columns {few(given)}; they must be {few(self.names)}, in this order")
-        x = (x - self.mean) / self.spread
+        x = (x - self.mean) / self.sd
         x = x if self.axes is None else x @ self.axes.T
         x = np.column_stack([x, np.ones(len(x))]) if self.bias else x
         if self.norm == "unit":
@@ -65,17 +65,17 @@ def make_rows(
     p = features.shape[1]
     most, there = p + bias, f"there are {p} features{' and a bias' if bias else ''}"
     dim = most if dim is None else integer("dim", dim, 1 + bias, most, remedy=there)
-    mean, spread = np.zeros(p), np.ones(p)
+    mean, sd = np.zeros(p), np.ones(p)
     if standardise or dim < most:
         still = (features == features[:1]).all(axis=0)  # rounding gives some of them a spread
         mean = np.where(still, features[0], features.mean(axis=0))
-        spread = np.where(still, 1.0, features.std(axis=0)) if standardise else spread
-    if not ((spread > 0) & (spread < np.inf)).all():
+        sd = np.where(still, 1.0, features.std(axis=0)) if standardise else sd
+    if not ((sd > 0) & (sd < np.inf)).all():
         raise ValueError("features are so large or so near to each other that floating point holds no spread of them")
-    rows = Rows(tuple(names), mean, spread, None, bias, norm, 1.0)
+    rows = Rows(tuple(names), mean, sd, None, bias, norm, 1.0)
     if dim < most:
         kept = dim - bias
-        axes, variances = principal_axes((features - mean) / spread)
+        axes, variances = principal_axes((features - mean) / sd)
         rows = rows._replace(axes=axes[:kept])
         share = variances[:kept].sum() / (variances.sum() or 1.0)
         warnings.warn(f"dim = {dim} keeps {kept} of {p} components, {100 * share:.0f} % of the variance", stacklevel=4)

@@ -436,7 +436,8 @@ def _predict_rewards(settings: Settings, model: Any, ridge: Scalar, folds: int, 
     """The expected reward of every arm on every row [n, K], as given or by models of other rows."""
     log, num_arms = settings.log, len(settings.log.arm_names)
     if rewards is not None:
-        low, high = settings.reward_range or (-math.inf, math.inf)
+        # without bias whatever is expected: only the Bernstein bound needs its range
+        low, high = (-math.inf, math.inf) if settings.normal else settings.range
         shape = (len(log.arm), num_arms)
         return array(
             "rewards", rewards, 2, low, high, shape=shape, remedy="the expected reward of each arm on each row"

@@ -72,6 +72,7 @@ def test_new_rows_are_made_by_the_old_numbers():
     old, new = F[:6], F[6:9] * 5
     mean, spread = old.mean(0), old.std(0)
     rows, kept = make(old, norm="largest")
+    np.testing.assert_allclose([kept.mean, kept.sd], [mean, spread], rtol=1e-12)
     scale = np.linalg.norm(np.column_stack([(old - mean) / spread, np.ones(6)]), axis=1).max()
     want = np.column_stack([(new - mean) / spread, np.ones(3)]) / scale
     np.testing.assert_allclose(kept.apply(new), want, rtol=1e-12)
@@ -100,7 +101,7 @@ def test_constant_features_become_nothing_and_zero_rows_stay():
     """The mean of 0.1, six times, is not 0.1: its spread is rounding alone."""
     x = np.column_stack([np.full(6, 0.1), F[:6, 1]])
     rows, kept = make(x, names=["a", "b"], bias=False)
-    assert (rows[:, 0] == 0).all() and kept.spread[0] == 1 and np.abs(rows[:, 1]).tolist() == [1] * 6
+    assert (rows[:, 0] == 0).all() and kept.sd[0] == 1 and np.abs(rows[:, 1]).tolist() == [1] * 6
     rows, _ = make(np.ones((3, 1)), names=["a"], bias=False)
     assert rows.tolist() == [[0], [0], [0]]
     with pytest.warns(UserWarning, match="contextual_table: 1 of 1 features are the same in every row"):
@@ -260,6 +261,15 @@ def test_the_gradient_vanishes_at_theta():
         mean = 1 / (1 + np.exp(-z @ theta[arm]))
         assert np.abs(z.T @ (mean - r) + ridge * theta[arm]).max() <= 1e-10
         np.testing.assert_allclose(world.params.means[log.arm == arm, arm], mean, rtol=1e-12)
+    # rewards that a logistic model cannot leave are not cut further; those of a ridge are cut to the log's range
+    narrow = log._replace(reward=0.4 + 0.2 * log.reward)
+    world = E.fitted(log=narrow, model="logistic", ridge=1e-6, norm="none")
+    want = 1 / (1 + np.exp(-world.params.features @ world.facts["fit"].theta.T))
+    np.testing.assert_allclose(world.params.means, want, rtol=1e-12)
+    nothing = log._replace(reward=np.zeros(400))
+    assert (E.fitted(log=nothing).params.means > 0).all() and (
+        E.fitted(log=nothing, model="ridge").params.means == 0
+    ).all()
     # from far away whole steps of Newton's diverge; rewards that a line separates have large coefficients
     x = np.linspace(-3, 3, 60)[:, None] * [1, 40]
     theta = fit_logistic(x, (x[:, 0] > 1.5).astype(float), 1e-6)

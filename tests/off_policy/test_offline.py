@@ -97,6 +97,11 @@ def test_what_must_agree_agrees():
         found = jb.offline(LOG, LOG, estimator=name)
         np.testing.assert_allclose([found.value, found.effective_size], [0.3375, 400], rtol=1e-14)
     np.testing.assert_allclose(quiet(LOGGING[CONTEXT], LOG, estimator="ips").value, 0.3375, rtol=1e-14)
+    # any expected rewards leave dr without bias, so they may leave the range; only the Bernstein bound needs it
+    w = PI[np.arange(400), LOG.arm] / LOG.propensity
+    np.testing.assert_allclose(quiet(PI, LOG, rewards=nothing + 5).value, 5 + np.mean(w * (LOG.reward - 5)), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"rewards\[0, 0\] = 5"):
+        jb.offline(PI, LOG, rewards=nothing + 5, interval="bernstein", floor=0.1)
     given = quiet(PI, LOG, rewards=Q)
     np.testing.assert_allclose(given.value, REFERENCE["dr", None][0], atol=1e-10)
     bounded = quiet(PI, LOG, rewards=Q, interval="bernstein", floor=0.1)  # a range of (1 - 0)(1 + 2 0.8/0.1)
