@@ -116,11 +116,9 @@ def plays_text() -> str:
     """
     where, who = dict[str, list[str]](), dict[tuple[str, ...], list[str]]()
     for name in names("environments"):
-        shown, views = what_is_shown(catalogue.ENVIRONMENTS[name].environment()), ""
-        if "view" in recipe_of(getattr(environments, name)).arguments:  # the catalogue's case shows blocks
-            where.setdefault("row", []).append(f"`{name}`")
-            views = ' with `view="blocks"`'
-        where.setdefault(shown, []).append(f"`{name}`{views}")
+        where.setdefault(what_is_shown(catalogue.ENVIRONMENTS[name].environment()), []).append(f"`{name}`")
+        if "view" in recipe_of(getattr(environments, name)).arguments:  # beside that of the catalogue's case
+            where.setdefault("decision set", []).append(f'`{name}` with `view="blocks"`')
     conversions = list[str]()
     for name in names("algorithms"):
         recipe = recipe_of(factory_of(name))
