@@ -139,11 +139,13 @@ def test_the_digits_are_read_back(digits):
 
 
 def test_the_digits_run(digits, tmp_path):
-    ds = run(digits / "digits.toml", tmp_path / "out", seeds=4)
-    right = (ds.best_reward - ds.regret).isel(t=-1).mean("seed") / 5000
-    for label, least in {"LinUCB": 0.9, "Thompson sampling": 0.86, "epsilon-greedy": 0.8}.items():
+    short = (digits / "digits.toml").read_text().replace("horizon = 5000", "horizon = 300")
+    (digits / "short.toml").write_text(short)
+    ds = run(digits / "short.toml", tmp_path / "out", seeds=4)
+    right = (ds.best_reward - ds.regret).isel(t=-1).mean("seed") / 300  # 0.60, 0.39 and 0.34 over many seeds
+    for label, least in {"LinUCB": 0.5, "Thompson sampling": 0.3, "epsilon-greedy": 0.2}.items():
         assert float(right.sel(algorithm=label)) > least
-    assert abs(float(right.sel(algorithm="UCB1, sees no picture")) - 0.1) < 0.02  # nothing to learn from losses alone
+    assert abs(float(right.sel(algorithm="UCB1, sees no picture")) - 0.1) < 0.05  # nothing to learn from losses alone
     assert (tmp_path / "out/reward.png").exists()
 
 
