@@ -37,6 +37,7 @@ def run(given: argparse.Namespace) -> int:
         plot.offline(frame, path=given.out / name)
     by, parts = how.get("estimator", "dr"), [f"{len(log.arm):,}" for log in (train_log, test_log)]
     print(f"trained on {parts[0]} rows of the log, judged on {parts[1]} by {by}")
+    print(f"trained in a world of the model {laid_out.cells[0].environment.facts['fit']}")
     print(frame[SHOWN].to_string(index_names=False, float_format="{:.4g}".format))
     print(f"written to {given.out}: {', '.join(names)}")
     return 0

@@ -173,7 +173,7 @@ def read_logged(
     marks, numbers = file_marks(table.pick([arm])), table.pick(named[1:]).to_numbers()
     x = fill_means(rest.to_numbers(), missing)
     is_empty = np.column_stack([[mark is None for mark in marks], np.isnan(numbers), np.isnan(x)])
-    complete = table.complete_rows([*map(str, named), *rest.names], is_empty, missing)
+    complete = table.complete_rows([*map(str, named), *rest.names], is_empty, missing, filled=rest.names)
     rows = np.flatnonzero(complete)
     where = lambda column: lambda i: table.where(int(rows[i]), str(column))
     codes, names = _arms_of([marks[i] for i in rows], arms, where(arm))

@@ -135,18 +135,20 @@ class Table(NamedTuple):
             value = {"true": 1.0, "false": 0.0}.get(text.lower(), _number(text))
         is_number = isinstance(value, Real | Decimal)
         if not is_number or abs(value) > sys.float_info.max:
-            remedy = "encode it, or leave the column out"
+            remedy = f"encode it, such as by pandas.get_dummies(frame, columns=[{name!r}]), or leave the column out"
             if isinstance(text, str) and re.fullmatch(r"[-+]?\d+,\d+", text):
                 remedy = "read the file with pandas.read_csv(path, sep=..., decimal=','), and give the DataFrame"
             raise ValueError(f"{self.where(row, name)}: {show(cell)} is not a number: {remedy}")
         return float(value)
 
     def complete_rows(
-        self, names: Sequence[str], is_empty: np.ndarray[Any, Any], missing: str, stacklevel: int = 3
-    ) -> np.ndarray[Any, Any]:
+        self, names: Sequence[str], is_empty: np.ndarray[Any, Any], missing: str, stacklevel: int = 3,
+        filled: Sequence[str] = (),
+    ) -> np.ndarray[Any, Any]:  # fmt: skip
         """The rows [n] without a missing cell; where there is another one, an error, or a warning if they are dropped.
 
-        names: of the columns that are used. is_empty: [n, names] whether the cell is missing.
+        names: of the columns that are used. is_empty: [n, names] whether the cell is missing. filled: the columns whose
+        missing cells `missing='mean'` fills.
         """
         complete = np.logical_not(is_empty.any(axis=1))
         rows = np.flatnonzero(~complete)
@@ -154,8 +156,10 @@ class Table(NamedTuple):
             return complete
         if missing != "drop" or len(rows) == len(complete):
             row = int(rows[0])
-            remedy = "complete it" + (", or read the table with missing='drop'" if complete.any() else "")
-            raise ValueError(f"{self.where(row, names[int(is_empty[row].argmax())])}: the cell is missing: {remedy}")
+            name = names[int(is_empty[row].argmax())]
+            ways = ["'drop'"] * bool(complete.any()) + ["'mean'"] * (missing == "error" and name in filled)
+            remedy = "complete it" + (f", or read the table with missing={' or '.join(ways)}" if ways else "")
+            raise ValueError(f"{self.where(row, name)}: the cell is missing: {remedy}")
         warnings.warn(
             f"{self.source}: {len(rows)} of {len(complete)} rows have a missing cell and are left out: rows "
             f"{', '.join(str(row + 1) for row in rows[:5])}{', ...' if len(rows) > 5 else ''}",

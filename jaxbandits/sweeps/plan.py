@@ -19,12 +19,13 @@ import numpy as np
 from jaxbandits.declared import TOLD_BY
 from jaxbandits.formatting import show
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
-from jaxbandits.recipe import Recipe, recipe_of
+from jaxbandits.recipe import Recipe
 from jaxbandits.simulator import case_of, parts_of
 from jaxbandits.spans import next_start
 from jaxbandits.sweeps import arguments
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, route
+from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.who_plays import judge_pair, what_is_shown
 from jaxbandits.validation import integer, same
 from jaxbandits.window import Parts
@@ -96,8 +97,11 @@ def plan(
     horizons = axes[0].labels if moves else (integer("horizon", horizon, 1, 2**31 - 2),)
     times = {h: arguments.checkpoint_times(h, checkpoints) for h in horizons}
     routes, shared = route(axes, recipes, makers), dict[Any, Any]()
-    if "environment" in called and not routes["environment"]:  # as it is: its factory would look at the data again
-        makers["environment"] = recipe_of(lambda: environment)
+    if isinstance(environment, Environment) and not routes["environment"] and environment.remake is not None:
+        own = makers["environment"]
+        if own.factory is environment.remake:  # as it is: its factory would look at the data again
+            fields.check_part(environment, Environment, own.function, own.name)
+            shared["environment", None] = environment
     cells, places, constant_along = list[Cell](), dict[tuple[Any, ...], int](), dict[str, list[str]]()
     takers = collections.defaultdict[str, list[str]](list)
     for label, recipe in recipes.items():

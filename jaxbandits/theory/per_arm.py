@@ -1,4 +1,4 @@
-"""Numbers of linear bandits with one model an arm, on the host: `docs/formulas/ldp_contextual.md#per-arm`.
+"""Numbers of linear bandits with one model an arm, on the host: `docs/formulas/ldp_contextual.md#one-model-an-arm`.
 
 K arms, d features, T the horizon, L the largest norm of a feature. Noise is that of the exact presets: of scale s L^2
 on the diagonal of x x', s L^2 / sqrt(2) above it and s L on x y, in the block of every arm.
@@ -16,7 +16,7 @@ from jaxbandits.typing import Scalar
 from jaxbandits.validation import choice, declare
 
 
-@declare(source="Ours: docs/formulas/ldp_contextual.md#per-arm")
+@declare(source="Ours: docs/formulas/ldp_contextual.md#one-model-an-arm")
 def per_arm_tuning(
     model: Annotated[Literal["local", "joint"], Doc("Who adds the noise: every user, or a trusted server.")],
     num_arms: Arms,

@@ -52,7 +52,7 @@ def read_golden(**changes):
 
 
 def rows_of(features, dim=None, standardise=True, bias=True, norm="unit"):
-    """One row after another, as the specification has it."""
+    """One row after another, in plain NumPy."""
     n, p = features.shape
     x = features.astype(float)
     for j in range(p):

@@ -188,18 +188,12 @@ def judgements(runs: Sequence[ReportRun]) -> PageTable:
                 cells += [table_cell(row[name]), TableCell(ends, _order(row[low]))]
             cells.insert(-4, table_cell(row["policy"]))
             rows.append([*cells, *(table_cell(row[name]) for name in ("effective_size", "n", "estimator"))])
-    heads = [
-        "policy",
-        "mean reward",
-        "interval",
-        "less the first",
-        "its interval",
-        "effective rows",
-        "rows",
-        "estimator",
-    ]
+    heads = ["policy", "mean reward", "interval", "more than the first", "interval of that", "effective rows", "rows"]
+    heads += ["estimator"]
     note = "What a policy would have earned a row, estimated on rows of the log that it was not trained on; the first "
-    note += "row is what logged. Regret is that of a simulated world, which is only as good as its model."
+    note += "row is what logged. Intervals are of the policies as they were trained, and not of luck in training. "
+    note += "Policies were trained in a world whose model saw rows of the log in the clear: an epsilon is of a play "
+    note += "there, and protects nobody in the log. A regret is of that world, which is only as good as its model."
     return PageTable(["sweep"] * (len(runs) > 1) + heads, rows, note if rows else "")
 
 
