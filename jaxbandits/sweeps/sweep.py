@@ -19,7 +19,7 @@ from jaxbandits.sweeps.execution import Prepared, SweepRun, check_sweep
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, DType, EnvironmentFactory, Vector
-from jaxbandits.validation import Arguments, choice, declare, path_of
+from jaxbandits.validation import Arguments, choice, declare, path_of, scalar_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -190,6 +190,7 @@ def parse_memory(memory: object) -> int | None:
     """Bytes from a number or text such as "200KB" or "2GB"."""
     if memory is None:
         return None
+    memory = scalar_of("memory", memory)
     if isinstance(memory, int | float | np.number) and not isinstance(memory, bool) and 1 <= memory < float("inf"):
         return int(memory)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None

@@ -7,11 +7,14 @@ import sys
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits import catalogue
+from jaxbandits.searching.space import dimensions_of
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
 from jaxbandits.sweeps.compilation.compiled import functions_of_group
@@ -306,6 +309,26 @@ def test_simulate_traces_params():
     assert len(set(expected)) == 3
     with pytest.raises(ValueError, match="environment and the adversaries need numbers"):
         jax.vmap(lambda x: jb.simulate(algorithm, environment._replace(params=(x,))).regret)(scales)
+
+
+def test_arrays_without_axes_are_numbers():
+    """Of JAX and of NumPy, wherever a number goes: the same cells as of Python's."""
+    a = jb.algorithms
+    one = {
+        "algorithms": [partial(a.ldp_ucb, epsilon=jnp.float32(0.5)), "ucb1"],
+        "horizon": np.array(20),
+        "seeds": jnp.int32(3),
+    }
+    one |= {"checkpoints": np.array(4), "grid": {"bonus_scale": jnp.linspace(0.5, 1.0, 3)}, "memory": np.array(1e9)}
+    other = {"algorithms": [partial(a.ldp_ucb, epsilon=0.5), "ucb1"], "horizon": 20, "seeds": 3, "checkpoints": 4}
+    other |= {"grid": {"bonus_scale": [0.5, 0.75, 1]}}
+    both = [jb.sweep(environment=ARMS, progress=False, **given) for given in (one, other)]
+    xr.testing.assert_identical(*(ds.drop_attrs() for ds in both))
+    assert json.loads(both[0].attrs["config"]) == json.loads(both[1].attrs["config"])
+    config = a.ucb1(num_arms=np.array(3), horizon=jnp.int32(9)).config
+    assert config == a.ucb1(num_arms=3, horizon=9).config and type(config["horizon"]) is int
+    values = dimensions_of({"bonus_scale": jnp.array([0.5, 1.0]), "window": [np.array(8), 16]})
+    assert [[type(x) for x in dimension.values] for dimension in values] == [[float, float], [int, int]]
 
 
 def test_data_of_a_built_environment_are_looked_at_once(recwarn):
