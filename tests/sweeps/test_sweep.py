@@ -4,6 +4,7 @@ import gc
 import json
 import subprocess
 import sys
+import threading
 from functools import partial
 
 import jax
@@ -329,6 +330,43 @@ def test_arrays_without_axes_are_numbers():
     assert config == a.ucb1(num_arms=3, horizon=9).config and type(config["horizon"]) is int
     values = dimensions_of({"bonus_scale": jnp.array([0.5, 1.0]), "window": [np.array(8), 16]})
     assert [[type(x) for x in dimension.values] for dimension in values] == [[float, float], [int, int]]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_who_looks_on_sees_every_run_once(tmp_path, stored):
+    """In this thread, with the numbers of the result, the places in between empty; what a store has is not shown."""
+    seen, settings = [], {"horizon": [16, 24], "checkpoints": 3, "memory": "60KB", "progress": False}
+    settings |= {"grid": {"bonus_scale": [0.5, 1.0, 2.0]}, "store": tmp_path / "run" if stored else None}
+    looker = lambda *told: seen.append((*told, threading.current_thread()))
+    whole = jb.sweep(["ucb1", "uniform"], ARMS, seeds=40, on_chunk=looker, **settings)
+    assert len(seen) > 4 and {thread for *_, thread in seen} == {threading.current_thread()}
+    found = xr.zeros_like(whole.regret)
+    for ds, _, _, _ in seen:
+        there = whole.regret.sel(algorithm=ds.algorithm, bonus_scale=ds.bonus_scale, horizon=ds.horizon, seed=ds.seed)
+        there = there.sel(t=ds.t)
+        assert ds.regret.notnull().any() and (ds.regret.isnull() | (ds.regret == there)).all()
+        assert ds.attrs["config"] == whole.attrs["config"] and set(ds.data_vars) == set(whole.data_vars)
+        found += ds.regret.notnull().reindex_like(found, fill_value=False).astype(float)
+    np.testing.assert_array_equal(found, whole.regret.notnull())
+    lanes, seconds = [told for _, told, _, _ in seen], [told for _, _, told, _ in seen]
+    assert lanes == sorted(lanes) and lanes[-1] == 40 * (2 * 3 + 2) and seconds == sorted(seconds) and seconds[0] > 0
+    again = jb.sweep(["ucb1", "uniform"], ARMS, seeds=40, on_chunk=looker, **settings)
+    assert len(seen) == (1 + (not stored)) * len(lanes) and again.identical(whole)
+
+
+def test_who_looks_on_and_fails_is_told_once():
+    calls = []
+
+    def fails(*told):
+        calls.append(told)
+        raise KeyError("no room")
+
+    settings = {"horizon": 16, "seeds": 40, "memory": "20KB", "progress": False, "checkpoints": 3}
+    with pytest.warns(RuntimeWarning, match=r"on_chunk fails with KeyError: 'no room': it is not called again") as told:
+        ds = jb.sweep("ucb1", ARMS, on_chunk=fails, **settings)
+    assert len(calls) == len(told) == 1 and ds.identical(jb.sweep("ucb1", ARMS, **settings))
+    with pytest.raises(ValueError, match=r"on_chunk = 3 must be a function of \(dataset, lanes_done, seconds\)"):
+        jb.sweep("ucb1", ARMS, on_chunk=3, **settings)
 
 
 def test_data_of_a_built_environment_are_looked_at_once(recwarn):
