@@ -49,19 +49,16 @@ def plan_of_runs(plan: Plan, cells: Sequence[int], seeds: range) -> tuple[Plan, 
         for axis, at in zip(plan.axes, entries, strict=True)
     ]
     found, places = list[int](), dict[tuple[Any, ...], int]()
-    for label, *index in itertools.product(labels, *map(range, map(len, entries))):
+    for label, index in itertools.product(labels, itertools.product(*map(range, map(len, entries)))):
         c = plan.places[(label, *(at[i] for at, i in zip(entries, index, strict=True)))]
         found += [] if c in found else [c]
         places[(label, *index)] = found.index(c)
     groups = [group._replace(cells=[found.index(c) for c in group.cells if c in found]) for group in plan.groups]
-    part = plan._replace(
-        labels=labels, axes=axes, cells=[plan.cells[c] for c in found], places=places, seeds=seeds,
-        groups=[group for group in groups if group.cells],
-        times={horizon: plan.times[horizon] for horizon in dict.fromkeys(plan.cells[c].horizon for c in found)},
-        constant_along={label: plan.constant_along[label] for label in labels},
-        identities=tuple(plan.identities[c] for c in found) if plan.identities else (),
-    )  # fmt: skip
-    return part, found
+    part = plan._replace(labels=labels, axes=axes, cells=[plan.cells[c] for c in found], places=places, seeds=seeds)
+    part = part._replace(groups=[group for group in groups if group.cells])
+    part = part._replace(times={cell.horizon: plan.times[cell.horizon] for cell in part.cells})
+    part = part._replace(constant_along={label: plan.constant_along[label] for label in labels})
+    return part._replace(identities=tuple(plan.identities[c] for c in found if plan.identities)), found
 
 
 def arrays_of(plan: Plan) -> list[dict[str, tuple[int, ...]]]:
