@@ -43,7 +43,7 @@ def as_gymnasium(
     >>> _, _ = loop.reset(seed=3)
     >>> _, reward, _, truncated, info = loop.step(0)
     >>> reward, truncated, round(info["regret"], 2)
-    (0.0, False, 0.6)
+    (1.0, False, 0.6)
     """
     given = environment() if callable(environment) else environment
     if given.facts.get("num_agents"):
