@@ -49,7 +49,7 @@ jaxbandits list papers
 jaxbandits plot runs/first --against epsilon
 jaxbandits plot runs/first --out pictures --format pdf
 jaxbandits audit ldp_ucb --runs 100000
-jaxbandits audit my_algorithm:my_algorithm
+jaxbandits audit my_algorithm:my_algorithm --set epsilon=1
 jaxbandits audit --all
 jaxbandits check my_algorithm:my_algorithm
 jaxbandits check my_algorithm:my_algorithm --environment bernoulli_losses --audit
@@ -164,6 +164,9 @@ def parser() -> argparse.ArgumentParser:
     words = "a name of the package, or MODULE:FACTORY (default: one that fits)"
     checking.add_argument("--environment", metavar="NAME", help=words)
     checking.add_argument("--audit", action="store_true", help="also audit a private algorithm's claim")
+    for each in (auditing, checking):
+        words = "an argument of the algorithm, such as epsilon=1; may be given several times"
+        each.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=words)
     caching = commands.add_parser("cache", help="say what is kept of compiled programs, or delete it")
     caching.add_argument("what", choices=["info", "clear"], help="what is kept, or delete it")
     starting = commands.add_parser("new", help="write an algorithm of your own to start from, with all around it")

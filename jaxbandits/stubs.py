@@ -37,7 +37,7 @@ class Stub:
 
     def __init__(self, package: ModuleType) -> None:
         self.unions = _unions()
-        self.exported, self.imports = package.__all__, dict[str, str]()
+        self.exported, self.imports = [*package.__all__, *getattr(package, "FURTHER", ())], dict[str, str]()
         values = {name: getattr(package, name) for name in self.exported}
         functions = {name: value for name, value in values.items() if isinstance(value, FunctionType)}
         for name in values.keys() - functions.keys():

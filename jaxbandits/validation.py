@@ -139,6 +139,8 @@ def _copy_argument(x: Any) -> Any:
         return type(x)(map(_copy_argument, x))
     if type(x) is dict:
         return {key: _copy_argument(item) for key, item in x.items()}
+    if isinstance(x, jax.Array | np.ndarray) and x.ndim == 0 and not isinstance(x, jax.core.Tracer):
+        return scalar_of("", x)
     return copy.deepcopy(x) if hasattr(x, "__array__") and not isinstance(x, jax.Array) else x
 
 
@@ -245,6 +247,7 @@ def declare(function: Any = None, /, *, check: bool = True, source: str = "", ra
     """Decorate a function whose annotations declare its arguments: they are checked before it is called.
 
     Its docstring gets the Parameters, Returns and Raises that follow, and `source` as its References, as in `factory`.
+    One that is declared to return a float takes arrays where it takes numbers, and returns an array then.
 
     check: False for a function that sees for itself whether its arguments are right, and for a NamedTuple. raises: when
     there is a ValueError, where the docstring does not say so; by default for arguments that are checked.
@@ -261,6 +264,8 @@ def declare(function: Any = None, /, *, check: bool = True, source: str = "", ra
     defaults = {key: row.default for key, row in rows.items() if not row.required}
     takes = declared.written.parameters
     positional = [key for key, p in takes.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    numeric = [k for k in checks if (asked := rows[k].range) is not None and asked.kind in ("number", "integer")]
+    numeric = numeric if declared.signature().return_annotation is float else []
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
@@ -273,6 +278,9 @@ def declare(function: Any = None, /, *, check: bool = True, source: str = "", ra
                 declared.signature().bind(*args, **given)
             except TypeError as error:
                 raise TypeError(f"{function.__name__}() {error}") from None
+        if several := {key: passed[key] for key in numeric if getattr(passed[key], "ndim", 0)}:
+            each = np.vectorize(lambda *one: call(**passed | dict(zip(several, one, strict=True))), otypes=[float])
+            return each(*(np.asarray(scalar_of(key, x)) for key, x in several.items()))
         for key, check in checks.items():
             passed[key] = check(passed[key])
         with np.errstate(all="warn", under="ignore"):
@@ -347,8 +355,9 @@ def number(
 ) -> float:  # fmt: skip
     """Check that an argument is a real number in a range, and return it as a float; ValueError otherwise.
 
-    Booleans, text and arrays are no numbers. low, high: the ends of the range, inside unless open_low and open_high say
-    otherwise. finite: whether infinity is refused. name: what the error calls the argument; remedy: its last words.
+    Booleans, text and arrays with axes are no numbers. low, high: the ends of the range, inside unless open_low and
+    open_high say otherwise. finite: whether infinity is refused. name: what the error calls the argument; remedy: its
+    last words.
 
     >>> number("epsilon", 1, 0.0, open_low=True)
     1.0
@@ -357,6 +366,7 @@ def number(
         ...
     ValueError: epsilon = 0 must be a number in (0, inf)
     """
+    value = value if type(value) is float else scalar_of(name, value)
     inside = type(value) is float or (isinstance(value, Real) and not isinstance(value, NO_SCALARS))
     if inside:
         v = _float(value)
@@ -368,6 +378,19 @@ def number(
     return float(value)
 
 
+def scalar_of(name: str, value: Any) -> Any:
+    """What an array of JAX or NumPy without axes holds; another value as it is. ValueError where it is traced.
+
+    >>> scalar_of("epsilon", np.array(0.5)), scalar_of("epsilon", [0.5])
+    (0.5, [0.5])
+    """
+    if isinstance(value, jax.core.Tracer):
+        remedy = "build once outside of jit, vmap and grad and replace leaves of params, or use grid= of jb.sweep"
+        raise ValueError(f"{name} is traced: {remedy}")
+    held = isinstance(value, jax.Array | np.ndarray) and value.ndim == 0 and not is_masked(value)
+    return value.item() if held else value
+
+
 def integer(name: str, value: Any, low: int | None = None, high: int | None = MAX_INTEGER, *, remedy: str = "") -> int:
     """Check that an argument is an integer in a closed range, and return it as an int; ValueError otherwise.
 
@@ -377,6 +400,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = MA
     >>> integer("horizon", 1e3, 1)
     1000
     """
+    value = value if type(value) is int else scalar_of(name, value)
     whole = type(value) is int or (isinstance(value, Integral | np.integer) and not isinstance(value, NO_SCALARS))
     whole = whole or (isinstance(value, float) and value.is_integer())
     if not whole or (low is not None and value < low) or (high is not None and value > high):

@@ -70,7 +70,8 @@ FAMILIES = {
 def public(module: ModuleType) -> list[str]:
     """`module.__all__`, or the functions and classes that a module without one defines."""
     if hasattr(module, "__all__"):
-        return [name for name in module.__all__ if not name.startswith("__")]
+        public = [*module.__all__, *getattr(module, "FURTHER", ())]
+        return [name for name in public if not name.startswith("__")]
     own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
     return [name for name in own if not name.startswith("_")]
 

@@ -5,9 +5,11 @@ import math
 import re
 import sys
 import tempfile
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -27,7 +29,7 @@ from jaxbandits.spans import windows_offered
 from jaxbandits.sweeps.arguments import here_first, own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
-from jaxbandits.sweeps.toml_file import read_config
+from jaxbandits.sweeps.toml_file import read_config, read_settings
 from jaxbandits.validation import integer
 
 EXIT_REFUTED = 1
@@ -44,7 +46,10 @@ def run(given: argparse.Namespace) -> int:
         integer("--horizon", given.horizon, 1)
         if names[0].endswith(".toml"):
             raise ValueError(f"--horizon {given.horizon}: a sweep in a file has its own: leave it out")
-    built = partial(cases, horizon=given.horizon, whole=given.whole)
+    settings = read_settings(given.set)
+    if settings and (given.all or names[0].endswith(".toml")):
+        raise ValueError(f"--set {given.set[0]}: it is for one algorithm that is named: leave it out")
+    built = partial(cases, horizon=given.horizon, whole=given.whole, settings=settings)
     first = built(names[0])  # a name that is known, before a directory is made for it
     try:  # before an audit's minutes, not after them
         out.mkdir(parents=True, exist_ok=True)
@@ -73,12 +78,15 @@ def run(given: argparse.Namespace) -> int:
     return EXIT_REFUTED if refuted else 0
 
 
-def cases(name: str, horizon: int | None = None, whole: bool = False) -> list[tuple[str, Algorithm, Environment]]:
+def cases(
+    name: str, horizon: int | None = None, whole: bool = False, settings: Mapping[str, Any] = MappingProxyType({})
+) -> list[tuple[str, Algorithm, Environment]]:
     """What a name stands for, by label: one algorithm, of the catalogue or the user's own by `module:factory`, or all
     private ones of a sweep in a TOML file, at every point of its grid.
 
     horizon: of an algorithm that is named. None: the catalogue's, or `OWN_HORIZON`; for `whole` runs it is doubled
-    until they release something three times, if they do. Raises ValueError where there is none.
+    until they release something three times, if they do. settings: further arguments of one algorithm. Raises
+    ValueError where there is none.
     """
     if name.endswith(".toml"):
         here_first()
@@ -89,7 +97,7 @@ def cases(name: str, horizon: int | None = None, whole: bool = False) -> list[tu
             lacks = "no algorithm of this sweep has a guarantee"
             raise ValueError(f"audit = {name!r}: {lacks}: an audit needs a private one")
         return [(cell_words(laid_out, cell), cell.algorithm, cell.environment) for cell in private]
-    build = _own if ":" in name else catalogue.case
+    build: Any = partial(_own if ":" in name else catalogue.case, **settings)
     algorithm, environment = build(name) if horizon is None else build(name, horizon=horizon)
     if whole and horizon is None:
         plays = int(algorithm.config["horizon"])
@@ -102,14 +110,14 @@ def cases(name: str, horizon: int | None = None, whole: bool = False) -> list[tu
     return [(algorithm.version[0], algorithm, environment)]
 
 
-def _own(name: str, horizon: int = OWN_HORIZON) -> tuple[Algorithm, Environment]:
+def _own(name: str, horizon: int = OWN_HORIZON, **settings: Any) -> tuple[Algorithm, Environment]:
     """The user's own algorithm and a small environment that fits its arguments.
 
     Raises ValueError where there is no such algorithm, and where the factory needs arguments that the environment does
     not fill in.
     """
     here_first()
-    factory = own_factory(name, Path())
+    factory = partial(own_factory(name, Path()), **settings)
     environment = small_environment(factory)()
     try:
         algorithm = algorithm_for(partial(factory, horizon=horizon), environment)

@@ -6,6 +6,7 @@ from jaxbandits.environments.data import classification, contextual_table
 from jaxbandits.environments.experts import rotating_experts
 from jaxbandits.environments.federated import federated_linear
 from jaxbandits.environments.fitted import fitted
+from jaxbandits.environments.gymnasium_loop import as_gymnasium as as_gymnasium
 from jaxbandits.environments.heavy_tailed import lognormal_arms, pareto_arms, student_arms
 from jaxbandits.environments.linear import linear_arms
 from jaxbandits.environments.losses import (
@@ -24,4 +25,5 @@ __all__ = [
     "sinusoid_losses", "bernoulli_losses", "lemma51_losses", "rotating_experts", "classification",
     "contextual_table", "fitted",
 ]  # fmt: skip
+FURTHER = ["as_gymnasium"]  # public, and no factory
 __getattr__ = refuse_unknown(__name__, __all__)

@@ -8,11 +8,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxbandits.formatting import show
 from jaxbandits.typing import Shaped
-from jaxbandits.validation import choice, integer, number, same
+from jaxbandits.validation import choice, integer, number, same, scalar_of
 
 RANGE_KINDS = ("linear", "log", "int")
 
@@ -47,12 +48,13 @@ def dimensions_of(space: object) -> tuple[Dimension, ...]:
     return tuple(_dimension(key, given) for key, given in space.items())
 
 
-def _dimension(key: object, given: object) -> Dimension:
+def _dimension(key: object, given: Any) -> Dimension:
     name = f"space[{key!r}]"
     if isinstance(given, Mapping):
         return _list_dimension(name, key, list(given.values()), list(given))
-    if isinstance(given, list | range) or (isinstance(given, np.ndarray) and given.ndim == 1):
-        values = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    is_array = isinstance(given, np.ndarray | jax.Array)
+    if isinstance(given, list | range) or (is_array and given.ndim == 1):
+        values = [scalar_of(name, x) for x in (given.tolist() if is_array else given)]
         return _list_dimension(name, key, values, values)
     if not isinstance(given, tuple) or len(given) not in (2, 3) or any(isinstance(end, str) for end in given[:2]):
         raise ValueError(f"{name} = {show(given)} must be (low, high), (low, high, kind) or a list of values")

@@ -26,7 +26,7 @@ from jaxbandits.recipe import Recipe, recipe_of, unwrap
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
 from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, Until, refuse_until
-from jaxbandits.validation import Arguments, integer, prefix_errors
+from jaxbandits.validation import Arguments, integer, prefix_errors, scalar_of
 
 MAX_CHECKPOINTS = 10**6
 PARTS = ("environment", "reward_adversary", "message_adversary")
@@ -172,6 +172,7 @@ def seed_range(seeds: Any, labels: Iterable[str] | None = None) -> range:
 
 def checkpoint_times(horizon: int, checkpoints: Any) -> np.ndarray[Any, Any]:
     """Increasing plays to the horizon, from such plays or their number, about even in the logarithm."""
+    checkpoints = scalar_of("checkpoints", checkpoints)
     if isinstance(checkpoints, int | float | np.number):
         remedy = f"for every play give checkpoints={horizon}, the horizon" if horizon <= MAX_CHECKPOINTS else ""
         number = min(integer("checkpoints", checkpoints, 1, remedy=remedy), horizon)

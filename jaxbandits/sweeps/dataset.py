@@ -39,6 +39,28 @@ class Variable(NamedTuple):
     fill: float = np.nan
 
 
+def plan_of_runs(plan: Plan, cells: Sequence[int], seeds: range) -> tuple[Plan, list[int]]:
+    """A plan of some cells, with what lies between them on the axes, and their seeds; which cells of `plan` it has."""
+    own = [place for place, c in plan.places.items() if c in cells]
+    labels = [label for label in plan.labels if any(place[0] == label for place in own)]
+    entries = [sorted({place[1 + i] for place in own}) for i in range(len(plan.axes))]
+    axes = [
+        axis._replace(values=tuple(axis.values[i] for i in at), labels=tuple(axis.labels[i] for i in at))
+        for axis, at in zip(plan.axes, entries, strict=True)
+    ]
+    found, places = list[int](), dict[tuple[Any, ...], int]()
+    for label, index in itertools.product(labels, itertools.product(*map(range, map(len, entries)))):
+        c = plan.places[(label, *(at[i] for at, i in zip(entries, index, strict=True)))]
+        found += [] if c in found else [c]
+        places[(label, *index)] = found.index(c)
+    groups = [group._replace(cells=[found.index(c) for c in group.cells if c in found]) for group in plan.groups]
+    part = plan._replace(labels=labels, axes=axes, cells=[plan.cells[c] for c in found], places=places, seeds=seeds)
+    part = part._replace(groups=[group for group in groups if group.cells])
+    part = part._replace(times={cell.horizon: plan.times[cell.horizon] for cell in part.cells})
+    part = part._replace(constant_along={label: plan.constant_along[label] for label in labels})
+    return part._replace(identities=tuple(plan.identities[c] for c in found if plan.identities)), found
+
+
 def arrays_of(plan: Plan) -> list[dict[str, tuple[int, ...]]]:
     """What a chunk of every cell holds: names, and shapes after the axis of seeds."""
     found: list[dict[str, tuple[int, ...]]] = [{} for _ in plan.cells]

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import sys
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from jaxbandits.contract import describe_error
 from jaxbandits.formatting import size
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.dataset import Results, arrays_of
+from jaxbandits.sweeps.dataset import Results, arrays_of, plan_of_runs
 from jaxbandits.sweeps.engines import calls as work
 from jaxbandits.sweeps.engines.calls import Machine
 from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, verdict
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 
 Computed: TypeAlias = tuple[int, int, dict[str, Any]]  # a cell, the first seed, arrays
+OnChunk: TypeAlias = Callable[[Any, int, float], object]  # a Dataset of finished runs, how many so far, seconds
 Put: TypeAlias = Callable[[int, int, dict[str, Any]], None]  # takes the same
 HEADER_BYTES = 1 << 16  # for coordinates and attributes of results.nc
 TRIES = 3  # a damaged file is noticed when it is read, and computed again
@@ -129,8 +132,9 @@ def check_sweep(
 class SweepRun:
     """Runs a checked sweep, and counts what it does."""
 
-    def __init__(self, sweep: Prepared) -> None:
+    def __init__(self, sweep: Prepared, on_chunk: OnChunk | None = None) -> None:
         self.sweep = sweep  # with `until`, on the seeds that decided once that is known
+        self.on_chunk, self.began, self.lanes_told = on_chunk, time.perf_counter(), 0
         self.fresh = sweep.fresh  # the store is still to be emptied
         self.computed = 0  # plays of this process
         self.lanes_computed = 0  # lanes of this process
@@ -270,6 +274,8 @@ class SweepRun:
                     label = plan.cells[min(broken)].label
                     warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
                 seen.extend(outcome.faults)
+            if self.on_chunk is not None:
+                self._show_chunk(self.on_chunk, sweep, call, outcome)
 
         failed = None if store is None else note_failure
         orders = Orders(store, keep_result, failed, estimate.print_progress, remaining.note_plays)
@@ -290,6 +296,27 @@ class SweepRun:
             raise error from failed_calls
         if failed_calls is not None:
             raise failed_calls
+
+    def _show_chunk(self, on_chunk: OnChunk, sweep: Prepared, call: work.Call, outcome: Outcome) -> None:
+        """Give a user's function the runs of a call that is finished; one that fails is not called again."""
+        self.lanes_told += call.seeds * len(call.cells)
+        seeds = range(max(call.first, sweep.plan.seeds.start), min(call.first + call.seeds, sweep.plan.seeds.stop))
+        part, cells = plan_of_runs(sweep.plan, call.cells, seeds)
+        results, expected = Results(part, sweep.config, sweep.notes), arrays_of(sweep.plan)
+        if outcome.regret is not None:
+            for m, arrays in outcome.sound(call):
+                results.put(cells.index(call.cells[m]), call.first, arrays)
+        elif sweep.store is not None:  # another process has written them
+            for chunk in itertools.chain(*sweep.store.chunks(call.keys).values()):
+                cell = call.cells[call.keys.index(chunk.key)]
+                if chunk.first == call.first and (arrays := sweep.store.read(chunk, expected[cell])) is not None:
+                    results.put(cells.index(cell), chunk.first, arrays)
+        try:
+            on_chunk(results.as_dataset(), self.lanes_told, time.perf_counter() - self.began)
+        except Exception as error:
+            self.on_chunk = None
+            why = f"on_chunk fails with {describe_error(error)}"
+            warnings.warn(f"{why}: it is not called again, the sweep goes on", RuntimeWarning, stacklevel=2)
 
     # docs/decisions.md#damage
     def merge(self, store: Store) -> bool:

@@ -10,7 +10,7 @@ from jaxbandits.formatting import nearest, show
 from jaxbandits.learners.transformations import is_transformation
 from jaxbandits.recipe import Recipe
 from jaxbandits.sweeps.arguments import PARTS, check_text, short_text
-from jaxbandits.validation import integer
+from jaxbandits.validation import integer, scalar_of
 
 # names that every result has
 RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "arm_name", "regret", "pulls", "best_reward", "identity")
@@ -34,7 +34,8 @@ def axes_of(grid: Any, points: Any, horizon: Any) -> list[Axis]:
         raise ValueError(f"grid = {show(grid)} must be a dict of lists, such as {{'epsilon': [0.1, 1.0]}}{instead}")
     if points is not None and grid:
         raise ValueError("points and grid are alternatives: give one of them")
-    axes = [] if not isinstance(horizon, list | tuple | np.ndarray) else [_horizons(horizon)]
+    several = isinstance(horizon, list | tuple) or getattr(horizon, "ndim", 0) > 0
+    axes = [_horizons(horizon)] if several else []
     listed = isinstance(points, list | tuple) and len(points) > 0
     if points is not None and not (listed and all(isinstance(p, dict) and p for p in points)):
         wanted = "a non-empty list of dicts of settings, such as [{'epsilon': 0.1}]"
@@ -94,7 +95,8 @@ def _axis(key: Any, values: Any) -> Axis:
     if not several or getattr(values, "ndim", 1) == 0:
         instead = "list(...)" if isinstance(values, Iterator) else f"[{show(values)}]"
         raise ValueError(f"grid[{key!r}] = {show(values)} must be a list of values: {instead}")
-    labels, values = list(values), list(values.values() if isinstance(values, dict) else values)
+    listed = [values, values.values() if isinstance(values, dict) else values]
+    labels, values = ([scalar_of(f"grid[{key!r}]", x) for x in each] for each in listed)
     if not values:
         raise ValueError(f"grid[{key!r}] is empty: give at least one value")
     if len(keys) > 1:  # tied keys share one value, or take a row with one value for each key

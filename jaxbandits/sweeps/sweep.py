@@ -15,11 +15,11 @@ from jaxbandits.sweeps import assumptions, estimate
 from jaxbandits.sweeps.arguments import PARTS, jsonable
 from jaxbandits.sweeps.compilation.settings import check_flags
 from jaxbandits.sweeps.engines.local import Local
-from jaxbandits.sweeps.execution import Prepared, SweepRun, check_sweep
+from jaxbandits.sweeps.execution import OnChunk, Prepared, SweepRun, check_sweep
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, DType, EnvironmentFactory, Vector
-from jaxbandits.validation import Arguments, choice, declare, path_of
+from jaxbandits.validation import Arguments, choice, declare, path_of, scalar_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,6 +52,7 @@ def sweep(
     engine: Literal["local", "ray"] = "local",
     devices: int | Sequence[jax.Device] | None = None,
     progress: bool = True,
+    on_chunk: OnChunk | None = None,
 ) -> "xr.Dataset":
     """Run algorithms on an environment for many seeds and settings, in batches, and return their regrets.
 
@@ -89,6 +90,10 @@ def sweep(
         devices (int or list of jax.Device, optional): How many of JAX's devices to use, or which. The default: all of
             the default backend; on a CPU, all cores (see `jaxbandits.cores`).
         progress (bool): Print an estimate of time and memory, then a bar. The default: True.
+        on_chunk (callable, optional): ``on_chunk(dataset, lanes_done, seconds)`` is called in this thread whenever
+            runs are finished: with a Dataset of these, such as this function returns (NaN where an axis holds others,
+            too), how many runs were computed so far, and the seconds since the beginning. An exception of it is warned
+            of, and loses nothing. What a store has already is not shown. The default: nobody is told.
 
     Returns:
         xarray.Dataset: `regret (algorithm, <grid...>, seed, t)`, float64: cumulative expected regret; for loss
@@ -121,10 +126,12 @@ def sweep(
         "horizon": horizon, "seeds": seeds, "grid": grid, "points": points, "dtype": dtype,
         "reward_adversary": reward_adversary, "message_adversary": message_adversary, "checkpoints": checkpoints,
     }  # fmt: skip
+    if on_chunk is not None and not callable(on_chunk):
+        raise ValueError(f"on_chunk = {show(on_chunk)} must be a function of (dataset, lanes_done, seconds)")
     checked = prepare_sweep(
         algorithms, environment, settings, store=store, engine=engine, devices=devices, memory=memory, progress=progress
     )
-    run = SweepRun(checked)
+    run = SweepRun(checked, on_chunk)
     ds = run.dataset()
     if checked.progress and run.replaced:
         estimate.print_progress(run.replaced)
@@ -190,6 +197,7 @@ def parse_memory(memory: object) -> int | None:
     """Bytes from a number or text such as "200KB" or "2GB"."""
     if memory is None:
         return None
+    memory = scalar_of("memory", memory)
     if isinstance(memory, int | float | np.number) and not isinstance(memory, bool) and 1 <= memory < float("inf"):
         return int(memory)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory) if isinstance(memory, str) else None

@@ -114,6 +114,25 @@ def read_file(path: Path) -> bytes:
         raise ValueError(f"{path}: cannot be read ({reason}): give a TOML file") from None
 
 
+def read_settings(words: list[str]) -> dict[str, Any]:
+    """Arguments of a command line, each KEY=VALUE with a value of TOML, or a text that needs no quotes.
+
+    >>> read_settings(["epsilon=1", "tree=blt", "means=[0.2, 0.8]"])
+    {'epsilon': 1, 'tree': 'blt', 'means': [0.2, 0.8]}
+    """
+    found = dict[str, Any]()
+    for word in words:
+        key, _, value = (x.strip() for x in word.partition("="))
+        if not key.isidentifier() or not value or key in found:
+            twice = ": it is given twice" if key in found else ": write KEY=VALUE, such as epsilon=1"
+            raise ValueError(f"--set {word}{twice}")
+        try:
+            found |= tomllib.loads(f"{key} = {value}")
+        except tomllib.TOMLDecodeError:
+            found[key] = value
+    return found
+
+
 def parse_toml(path: Path, read: bytes | None = None) -> dict[str, Any]:
     """A TOML file as a dict. It is in UTF-8 with or without a byte-order mark; ValueError where it cannot be read.
 

@@ -193,6 +193,10 @@ def test_a_word_mistyped_is_one_line_with_what_may_be_meant(capsys):
         ("run", "FILE; jaxbandits run --help"),
         ("list ucb1 --plays", "--plays is a table of everything: give it alone"),
         ("list UCB1", "nothing called 'UCB1' (did you mean 'ucb1'"),
+        ("audit ldp_ucb --set epsilon", "--set epsilon: write KEY=VALUE, such as epsilon=1"),
+        ("audit ldp_ucb --set epsilon=1 --set epsilon=2", "--set epsilon=2: it is given twice"),
+        ("audit ldp_ucb --set epsilonn=1", "ldp_ucb has no argument 'epsilonn' (did you mean 'epsilon'?)"),
+        ("audit --all --set epsilon=1", "--set epsilon=1: it is for one algorithm that is named"),
     ):
         try:
             assert main(typed.split()) == 2

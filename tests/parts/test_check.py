@@ -587,6 +587,7 @@ def test_wrong_calls_are_one_line(capsys, modules):
     assert main(["check", "broken:factory"]) == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 3 and "RuntimeError: at import" in said[2]
+    assert main(["check", "ucb1", "--set", "bonus_scale=-1"]) == 1 and "bonus_scale = -1" in capsys.readouterr().out
 
 
 def test_the_environment_follows_from_the_arguments():

@@ -95,6 +95,16 @@ def test_limits_of_the_gaussian():
     assert claimed == [1e-3, 5e-5, 0.3, 1e-5]
 
 
+def test_functions_of_numbers_take_arrays():
+    """Entry by entry, with the shapes of NumPy's broadcasting; of none nothing."""
+    epsilons = np.array([0.5, 1.0, INF])
+    np.testing.assert_array_equal(m.laplace_scale(2.0, epsilons), [4.0, 2.0, 0.0])
+    found = m.gaussian_delta(np.array([[1.0], [2.0]]), 1.0, jnp.array([0.5, 1.0]))
+    each = [[m.gaussian_delta(x, 1.0, y) for y in (0.5, 1.0)] for x in (1.0, 2.0)]
+    np.testing.assert_array_equal(found, each)
+    assert m.laplace_scale(1.0, epsilons[:0]).shape == (0,) and type(m.laplace_scale(1.0, np.array(0.5))) is float
+
+
 def test_pure_mechanisms_by_hand():
     assert [m.laplace_scale(3.0, 0.5), m.laplace_scale(3.0, INF)] == [6.0, 0.0]
     assert pure.response_bound(0.7) == pytest.approx((math.exp(0.7) + 1) / (math.exp(0.7) - 1))

@@ -4,14 +4,18 @@ import gc
 import json
 import subprocess
 import sys
+import threading
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits import catalogue
+from jaxbandits.searching.space import dimensions_of
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
 from jaxbandits.sweeps.compilation.compiled import functions_of_group
@@ -306,6 +310,63 @@ def test_simulate_traces_params():
     assert len(set(expected)) == 3
     with pytest.raises(ValueError, match="environment and the adversaries need numbers"):
         jax.vmap(lambda x: jb.simulate(algorithm, environment._replace(params=(x,))).regret)(scales)
+
+
+def test_arrays_without_axes_are_numbers():
+    """Of JAX and of NumPy, wherever a number goes: the same cells as of Python's."""
+    a = jb.algorithms
+    one = {
+        "algorithms": [partial(a.ldp_ucb, epsilon=jnp.float32(0.5)), "ucb1"],
+        "horizon": np.array(20),
+        "seeds": jnp.int32(3),
+    }
+    one |= {"checkpoints": np.array(4), "grid": {"bonus_scale": jnp.linspace(0.5, 1.0, 3)}, "memory": np.array(1e9)}
+    other = {"algorithms": [partial(a.ldp_ucb, epsilon=0.5), "ucb1"], "horizon": 20, "seeds": 3, "checkpoints": 4}
+    other |= {"grid": {"bonus_scale": [0.5, 0.75, 1]}}
+    both = [jb.sweep(environment=ARMS, progress=False, **given) for given in (one, other)]
+    xr.testing.assert_identical(*(ds.drop_attrs() for ds in both))
+    assert json.loads(both[0].attrs["config"]) == json.loads(both[1].attrs["config"])
+    config = a.ucb1(num_arms=np.array(3), horizon=jnp.int32(9)).config
+    assert config == a.ucb1(num_arms=3, horizon=9).config and type(config["horizon"]) is int
+    values = dimensions_of({"bonus_scale": jnp.array([0.5, 1.0]), "window": [np.array(8), 16]})
+    assert [[type(x) for x in dimension.values] for dimension in values] == [[float, float], [int, int]]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_who_looks_on_sees_every_run_once(tmp_path, stored):
+    """In this thread, with the numbers of the result, the places in between empty; what a store has is not shown."""
+    seen, settings = [], {"horizon": [16, 24], "checkpoints": 3, "memory": "60KB", "progress": False}
+    settings |= {"grid": {"bonus_scale": [0.5, 1.0, 2.0]}, "store": tmp_path / "run" if stored else None}
+    looker = lambda *told: seen.append((*told, threading.current_thread()))
+    whole = jb.sweep(["ucb1", "uniform"], ARMS, seeds=40, on_chunk=looker, **settings)
+    assert len(seen) > 4 and {thread for *_, thread in seen} == {threading.current_thread()}
+    found = xr.zeros_like(whole.regret)
+    for ds, _, _, _ in seen:
+        there = whole.regret.sel(algorithm=ds.algorithm, bonus_scale=ds.bonus_scale, horizon=ds.horizon, seed=ds.seed)
+        there = there.sel(t=ds.t)
+        assert ds.regret.notnull().any() and (ds.regret.isnull() | (ds.regret == there)).all()
+        assert ds.attrs["config"] == whole.attrs["config"] and set(ds.data_vars) == set(whole.data_vars)
+        found += ds.regret.notnull().reindex_like(found, fill_value=False).astype(float)
+    np.testing.assert_array_equal(found, whole.regret.notnull())
+    lanes, seconds = [told for _, told, _, _ in seen], [told for _, _, told, _ in seen]
+    assert lanes == sorted(lanes) and lanes[-1] == 40 * (2 * 3 + 2) and seconds == sorted(seconds) and seconds[0] > 0
+    again = jb.sweep(["ucb1", "uniform"], ARMS, seeds=40, on_chunk=looker, **settings)
+    assert len(seen) == (1 + (not stored)) * len(lanes) and again.identical(whole)
+
+
+def test_who_looks_on_and_fails_is_told_once():
+    calls = []
+
+    def fails(*told):
+        calls.append(told)
+        raise KeyError("no room")
+
+    settings = {"horizon": 16, "seeds": 40, "memory": "20KB", "progress": False, "checkpoints": 3}
+    with pytest.warns(RuntimeWarning, match=r"on_chunk fails with KeyError: 'no room': it is not called again") as told:
+        ds = jb.sweep("ucb1", ARMS, on_chunk=fails, **settings)
+    assert len(calls) == len(told) == 1 and ds.identical(jb.sweep("ucb1", ARMS, **settings))
+    with pytest.raises(ValueError, match=r"on_chunk = 3 must be a function of \(dataset, lanes_done, seconds\)"):
+        jb.sweep("ucb1", ARMS, on_chunk=3, **settings)
 
 
 def test_data_of_a_built_environment_are_looked_at_once(recwarn):

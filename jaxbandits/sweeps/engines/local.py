@@ -32,7 +32,7 @@ from jaxbandits.sweeps.engines.one_call import Outcome, Player, Programs, Progre
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.store import Store
-from jaxbandits.validation import declare, integer
+from jaxbandits.validation import declare, integer, scalar_of
 
 CALLS_OF_AN_ACCELERATOR = 2
 LAST_SECONDS = 3.0  # for calls to reach the end of their segment
@@ -80,7 +80,7 @@ def quota_of_cores() -> float:
 
 def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None) -> Machine:
     """The devices to use (all local ones, a count of them, or the given ones), and the memory of each worker."""
-    chosen = known = jax.local_devices()
+    chosen, devices = (known := jax.local_devices()), scalar_of("devices", devices)
     if isinstance(devices, int | np.integer) and not isinstance(devices, bool):
         if not 1 <= devices <= len(known):
             raise ValueError(f"devices = {devices} but JAX has {len(known)} here: lower it, or set JAX_NUM_CPU_DEVICES")
