@@ -112,7 +112,8 @@ class Agent:
     def __init__(self, algorithm: Algorithm, seed: int, horizon: int) -> None:
         self.algorithm, self.seed, self.horizon = algorithm, seed, horizon
         self.name = str(algorithm.version[0])
-        self._params = jax.tree.map(functools.partial(plan.cast, dtype=DTYPE), algorithm.params)
+        params = jax.tree.map(functools.partial(plan.cast, dtype=DTYPE), algorithm.params)
+        self._params, self._stream = jax.device_put((params, np.uint32(seed)))  # once, and not at every call
         self._schedule = plan.as_played(algorithm.schedule, algorithm.config["horizon"])
         self._functions = _compile_program(algorithm.program, algorithm.config["horizon"] > SHORT)
         self._sizes, self._lock = context_sizes(algorithm), threading.RLock()
@@ -123,7 +124,7 @@ class Agent:
         self._plays, self._told, self._exceeds = 0, False, False
         self._span, self._start, self._window = 0, 0, 0  # where the coming window is in the schedule
         with programs_on_disk():
-            self._learner = self._functions.begin(self._params, np.uint32(seed))
+            self._learner = self._functions.begin(self._params, self._stream)
             if None not in self._sizes:
                 self._compile()
 
@@ -227,7 +228,8 @@ class Agent:
                 padded[: window.used] = given
             self._learner = self._learn(self._learner, window, padded)
             self._told = True
-            self._exceeds = self._exceeds or bool((abs(given) > self.algorithm.guarantee.bound).any())
+            bound = self.algorithm.guarantee.bound
+            self._exceeds = self._exceeds or (bound < float("inf") and not bool((abs(given) <= bound).all()))
             del self._open[key]
 
     def forget(self, *, event: Hashable = None) -> None:
@@ -372,15 +374,15 @@ class Agent:
     # ---- the compiled functions, and what they are given
 
     def _ask(self, slots: int, learner: State, t: Numeric, shown: Context) -> tuple[Array, Array, Note]:
-        return self._functions.ask(slots, self._params, np.uint32(self.seed), learner, t, shown)
+        return self._functions.ask(slots, self._params, self._stream, learner, t, shown)
 
     def _learn(self, learner: State, window: Window, reward: np.ndarray[Any, Any]) -> State:
-        lane, used = (self._params, np.uint32(self.seed), learner), None if self._single else np.int32(window.used)
+        lane, used = (self._params, self._stream, learner), None if self._single else np.int32(window.used)
         first = np.int32(window.first)
         return self._functions.tell(*lane, first, window.shown, window.note, window.action, reward, used)
 
     def _close(self, learner: State, plays: int) -> State:
-        return self._functions.close(self._params, np.uint32(self.seed), learner, np.int32(plays))
+        return self._functions.close(self._params, self._stream, learner, np.int32(plays))
 
     def _empty_context(self) -> Context:
         return np.zeros([size or 1 for size in self._sizes], DTYPE) if self._sizes else ()

@@ -97,3 +97,20 @@ def behind_state(state: State) -> Behind | None:
     leaves = jax.tree.leaves(state)
     array, behind = _states.get(id(leaves[0]), (lambda: None, None)) if leaves else (lambda: None, None)
     return behind if array() is not None else None
+
+
+def play_tape(
+    program: Program, params: Params, state: State, draws: Draws, first: Int[Array, ""], contexts: Context,
+    rewards: Float[Array, "T A"],
+) -> tuple[Int[Array, " T"], Message, State]:  # fmt: skip
+    """Single plays from `first` on, each shown its context and paid its arm's reward: arms, messages and states."""
+
+    def play_once(state, now):
+        t, context, reward = now
+        action, note = ask(program, params, state, draws, t, context)
+        after, message, _ = tell(program, params, state, draws, t, context, note, action, jnp.take(reward, action))
+        return after, (action[0], message, after)
+
+    times = first + jnp.arange(len(rewards), dtype=jnp.int32)
+    made: tuple[Int[Array, " T"], Message, State] = jax.lax.scan(play_once, state, (times, contexts, rewards))[1]
+    return made
