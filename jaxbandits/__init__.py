@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = load_lazily(
         "theory",
     ],
     submod_attrs={
+        "agents": ["Agent", "agent", "load_agent"],
         "auditing": ["audit"],
         "checking": ["check"],
         "checking.pairs": ["plays"],

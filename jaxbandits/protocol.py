@@ -112,6 +112,20 @@ def _no_diagnostics(params: Params, state: State) -> Mapping[str, Any]:
     return {}
 
 
+# ---- built parts to other processes
+
+
+def _reduce(part: Any) -> tuple[Any, ...]:
+    """Of a built part, for pickle: its factory and the arguments it was called with, since functions have no names."""
+    rebuild_of: Any = getattr(part.config, "rebuild_of", None)
+    if rebuild_of is None:  # built by no factory: its fields one by one
+        return type(part), tuple(part)
+    if (again := rebuild_of(part)) is None:
+        why = f"{part.config['name']} cannot be pickled, it was changed by _replace after its factory built it"
+        raise TypeError(f"{why}: send the factory and its arguments, and change it there")
+    return again, ()
+
+
 # ---- algorithms
 
 
@@ -237,6 +251,15 @@ class Algorithm(NamedTuple):
     # "arms", "row", "decision set", "fixed set", "advice" or "agents"; None: what its arguments' names say
     plays_on: str | None = None
     tails: Tails | None = None  # those that it assumes; None: not declared, and nothing is held against them
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reduce(self)
+
+    def __copy__(self) -> "Algorithm":
+        return self  # nothing in it is written into
+
+    def __deepcopy__(self, memo: Any) -> "Algorithm":
+        return self
 
     def __repr__(self) -> str:
         """The call that built it, its numbers, and what it claims and spends, a line each."""
@@ -388,6 +411,15 @@ class Environment(NamedTuple):
     config: dict[str, Any] = {}  # noqa: RUF012
     version: int = 1  # a user raises it when results change and no trace of a lane shows it
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reduce(self)
+
+    def __copy__(self) -> "Environment":
+        return self  # nothing in it is written into
+
+    def __deepcopy__(self, memo: Any) -> "Environment":
+        return self
+
     def __repr__(self) -> str:
         """The call that built it, and its facts, a line each."""
         return _as_text(*self._call_and_facts())
@@ -463,6 +495,15 @@ class Adversary(NamedTuple):
     # params, and the least and the largest reward that it is given -> those that it sends, as `reward_adversary`; None:
     # not stated, and what is claimed of bounded rewards may not hold
     reward_range: Callable[[Params, float, float], tuple[float, float]] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reduce(self)
+
+    def __copy__(self) -> "Adversary":
+        return self  # nothing in it is written into
+
+    def __deepcopy__(self, memo: Any) -> "Adversary":
+        return self
 
 
 # ---- a lane, and messages

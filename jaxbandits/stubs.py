@@ -86,7 +86,7 @@ class Stub:
             return f"[{', '.join(self.type(part, home) for part in hint)}]"
         origin, parts = get_origin(hint), list(get_args(hint))
         if origin is Literal:
-            return f"{self.class_name(Literal)}[{', '.join(map(repr, parts))}]"
+            return f"{self.name_of_class(Literal)}[{', '.join(map(repr, parts))}]"
         if origin in UNIONS:
             names = []
             for name, (where, members) in self.unions.items():
@@ -100,10 +100,10 @@ class Stub:
             self.imports.setdefault(kind, f"from jaxtyping import {kind}")
             return f'{kind}[{self.type(hint.array_type, home)}, "{hint.dim_str}"]'
         if parts:
-            return f"{self.class_name(origin)}[{', '.join(self.type(part, home) for part in parts)}]"
-        return self.class_name(hint)
+            return f"{self.name_of_class(origin)}[{', '.join(self.type(part, home) for part in parts)}]"
+        return self.name_of_class(hint)
 
-    def class_name(self, kind: Any) -> str:
+    def name_of_class(self, kind: Any) -> str:
         """A class by its name, which is imported from where it is public."""
         name = (getattr(kind, "__name__", None) or kind._name).rpartition(".")[2]
         homes = (kind.__module__.partition(".")[0], "jax", kind.__module__)

@@ -108,11 +108,18 @@ class Arguments(dict[str, Any]):
     home: str  # module of the factory
     defaults: dict[str, Any]  # argument -> default, where there is one
     built: tuple[Any, ...]  # the fields of the part that fix its results
+    others: tuple[Any, ...]  # all its fields but those that follow from the arguments
+    again: Callable[[], Any]  # builds it anew, with the arguments that were given
 
     def describes(self, part: Algorithm | Environment | Adversary) -> bool:
         """Whether the part is still what the factory returned for these arguments."""
         now = _fixing(part)
         return len(self.built) == len(now) and all(map(operator.is_, self.built, now))
+
+    def rebuild_of(self, part: Algorithm | Environment | Adversary) -> Callable[[], Any] | None:
+        """What builds the part anew, as pickle needs it; None where any field is not the factory's."""
+        whole = self.describes(part) and all(map(operator.is_, self.others, _other_fields(part)))
+        return self.again if whole else None
 
 
 def _fixing(part: Algorithm | Environment | Adversary) -> tuple[Any, ...]:
@@ -122,6 +129,11 @@ def _fixing(part: Algorithm | Environment | Adversary) -> tuple[Any, ...]:
     if isinstance(part, Adversary):
         return part.attack, part.params, part.version
     return part.program, part.params, part.schedule, part.version
+
+
+def _other_fields(part: Algorithm | Environment | Adversary) -> tuple[Any, ...]:
+    """All fields of a part but those of its arguments; the facts of an environment are compared one by one."""
+    return tuple(x for name, x in zip(part._fields, part, strict=True) if name not in ("config", "remake", "facts"))
 
 
 def _freeze(x: Any) -> None:
@@ -225,9 +237,10 @@ def factory(
             part = part._replace(version=version, plays_on=part.plays_on or plays_on)
         config = Arguments({"name": name, **full, **plain})
         config.home, config.defaults, config.built = home, defaults, _fixing(part)
+        config.others, config.again = _other_fields(part), functools.partial(make, **kwargs)
         part = part._replace(config=config)
         if isinstance(part, Environment | Adversary):
-            part = part._replace(remake=functools.partial(make, **kwargs))
+            part = part._replace(remake=config.again)
         return part
 
     made: Any = _describe(make, declared._replace(arguments=rows), source)

@@ -1,4 +1,4 @@
-"""What comparisons with `tests/reference` share: the simulator's addressed draws and fast paths."""
+"""What comparisons share: the simulator's addressed draws, fast paths, and algorithms on given rewards."""
 
 import functools
 
@@ -9,7 +9,10 @@ from numpy_draws import NumpyDraws
 from uncompiled import uncompiled
 
 import jaxbandits as jb
+from jaxbandits.ask_tell import draws_of_learner, play_tape
 from jaxbandits.random import Draws
+
+SHORT = 32  # plays: so many are evaluated in less time than a program is compiled in
 
 
 def draw(seed, path, kind, t, shape=()):
@@ -84,3 +87,31 @@ def apart(a, b) -> float:
     """How many standard errors the means of two samples differ by."""
     error = np.sqrt(np.var(a, ddof=1) / len(a) + np.var(b, ddof=1) / len(b))
     return float(abs(np.mean(a) - np.mean(b)) / error)
+
+
+def on_tape(algorithm, contexts, rewards, root=None, dtype=np.float32, state=None, before=0):
+    """`ask_tell.play_tape` on contexts [T, ...] and rewards of every arm [T, A], on the host.
+
+    root: streams with `child`, by default those of lane 5. Algorithms of one program share a compiled one.
+    state: what is known after `before` plays; by default what the algorithm begins with.
+    """
+    root = draws_of_learner(np.uint32(5), dtype) if root is None else root
+
+    def cast(x):
+        x = np.asarray(x)
+        return x.astype(dtype if x.dtype.kind == "f" else np.int32)
+
+    tape = np.int32(before + 1), np.asarray(contexts, dtype), np.asarray(rewards, dtype)
+    play = _tape_in_numpy(algorithm.program) if len(tape[2]) <= SHORT else functools.partial(_tape, algorithm.program)
+    state = None if state is None else jax.tree.map(cast, state)
+    return jax.tree.map(np.asarray, play(jax.tree.map(cast, algorithm.params), state, root, *tape))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _tape(program, params, state, root, *tape):
+    return play_tape(program, params, program.init(params, root.child("init")) if state is None else state, root, *tape)
+
+
+@functools.cache
+def _tape_in_numpy(program):
+    return uncompiled(functools.partial(_tape, program))

@@ -12,6 +12,7 @@ const ANSWERS = {
   "guides/sharp_edges": "pitfalls, gotchas, mistakes, surprising, troubleshooting, wrong results",
   "privacy": "epsilon, eps, delta, privacy budget, budget, differential privacy, ldp, local differential privacy, ledger, accounting, composition",
   "own_data": "csv, tsv, excel, spreadsheet, dataframe, pandas, parquet, numpy, own data, my data, dataset, labels, classification, logged data, log, click log, off policy evaluation, ope, propensity",
+  "agent": "agent, my own loop, own loop, ask tell, online, production, deploy, web, web handler, service, save learner, load learner, warm start, overlapping requests",
   "extending": "own algorithm, new algorithm, custom algorithm, my algorithm, own environment, custom environment, plugin, protocol",
   "coming_from": "pymab, smpybandits, coba, obp, migrate, migration, open bandit pipeline",
   "comparison": "best arm identification, pure exploration, fixed confidence, fixed budget, other libraries, off policy evaluation, alternatives",
@@ -42,7 +43,7 @@ const ANSWERS = {
 };
 // Points of a page by where it is, the first that fits: what it starts with, or what it is.
 const PLACES = [
-  [/^(start|own_data|extending|coming_from|faq|privacy|scaling|concepts|guides\/.*)$/, 6],
+  [/^(start|own_data|agent|extending|coming_from|faq|privacy|scaling|concepts|guides\/.*)$/, 6],
   [/^(gallery|notebooks)\/|^(catalogue|which_plays_where|report|comparison|determinism)$/, 3],
   [/^(changelog|deviations|formulas|reproductions\/|verdicts|gallery\/index)/, -8],
   [/^api\/objects\//, -2]

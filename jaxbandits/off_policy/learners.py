@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from annotated_doc import Doc
 
-from jaxbandits.ask_tell import ask, draws_of_learner, tell
+from jaxbandits.ask_tell import Behind, ask, draws_of_learner, note_behind, tell
 from jaxbandits.declared import plays_on_by_names
 from jaxbandits.environments.data import facts_of_rows
 from jaxbandits.environments.logs import Log
@@ -165,7 +165,9 @@ def train(cell: plan.Cell, seeds: range) -> Policy:
     error = contract_faults.verdict([cell], {horizon: times}, DTYPE, faults, stacklevel=3)
     if error is not None:
         raise error
-    return Policy(cell.algorithm, environment, seeds, horizon, jax.tree.map(np.asarray, state))
+    state = jax.tree.map(np.asarray, state)
+    note_behind(state, Behind(horizon, seeds))
+    return Policy(cell.algorithm, environment, seeds, horizon, state)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

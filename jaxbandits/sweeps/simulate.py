@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandits.ask_tell import Behind, note_behind
 from jaxbandits.numerics import fixed_sum
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.recorder import Record
@@ -176,6 +177,7 @@ def simulate(
     plays = history_of_windows(windows, traced) if history else None
     if not traced:
         pulls, diagnostics = jax.tree.map(np.asarray, (pulls, diagnostics))
+        note_behind(lane.algorithm, Behind(horizon, None))
         watched = jax.tree.map(lambda x: np.reshape(x, (1, 1)), lane.faults)
         counted = None if pulls is None else pulls[None, None]
         faults = contract_faults.find_faults((0,), int(seed), watched, np.asarray(regret)[None, None], counted, times)

@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from against_reference import exact_draw, exact_world
-from on_tape import on_tape
+from against_reference import exact_draw, exact_world, on_tape
 from planting import errors, planted
 from plays import of_cases
 from reference import private_linear as literal

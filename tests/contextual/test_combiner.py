@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from on_tape import on_tape
+from against_reference import on_tape
 from plays import of_cases
 from reference.ldp_contextual import combiner as reference
 from uncompiled import uncompiled

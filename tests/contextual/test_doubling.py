@@ -7,9 +7,9 @@ import chex
 import jax
 import numpy as np
 import pytest
+from against_reference import on_tape
 from dealt import others
 from numpy.testing import assert_allclose, assert_array_equal
-from on_tape import on_tape
 from uncompiled import uncompiled
 
 import jaxbandits as jb

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from against_reference import on_tape
 from dealt import others
 from numpy_draws import NumpyDraws
-from on_tape import on_tape
 from planting import errors, planted
 from scipy import optimize, stats
 from uncompiled import uncompiled

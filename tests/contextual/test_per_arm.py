@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from against_reference import on_tape
 from numpy_draws import NumpyDraws
-from on_tape import on_tape
 from planting import errors, planted
 from reference import per_arm
 from reference.own_data import F, R, rows_of

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from against_reference import exact_world
-from on_tape import on_tape
+from against_reference import exact_world, on_tape
 from planting import errors, planted
 from plays import of_cases
 from reference import weighted_linear as literal

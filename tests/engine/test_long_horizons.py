@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from against_reference import on_tape
 from dealt import others
-from on_tape import on_tape
 from uncompiled import uncompiled
 
 import jaxbandits as jb

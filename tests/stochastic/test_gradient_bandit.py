@@ -7,9 +7,8 @@ import numpy as np
 import optax
 import pytest
 import settings
-from against_reference import exact_draw
+from against_reference import exact_draw, on_tape
 from dealt import dealt
-from on_tape import on_tape
 from planting import errors, planted
 from plays import watched
 from reference import optimizers, stochastic

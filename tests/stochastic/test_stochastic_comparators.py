@@ -7,8 +7,8 @@ import math
 import jax
 import numpy as np
 import pytest
+from against_reference import on_tape
 from dealt import dealt
-from on_tape import on_tape
 from plays import watched
 from scipy import stats
 from uncompiled import uncompiled

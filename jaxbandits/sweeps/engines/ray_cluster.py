@@ -59,7 +59,7 @@ class Ray:
         self.remote = remote(max_retries=MAX_RETRIES, retry_exceptions=False, **needs)
         again = {k: x.remake or x if isinstance(x, Environment | Adversary) else x for k, x in given.items()}
         self.arguments = _pickle_with_modules(again)
-        platform, share = ray.get(self.remote(_describe).remote())
+        platform, share = ray.get(self.remote(_describe_worker).remote())
         self.versions = [__version__, *installed_versions(platform)]
         self.replaced = of_this_thread()
         self.machine = Machine([], self.gpus or max(self.cores, 1), platform, memory or share)
@@ -126,7 +126,7 @@ def _own_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _describe() -> tuple[str, int]:
+def _describe_worker() -> tuple[str, int]:
     """The platform of a worker of this cluster, and the memory of its calls."""
     platform = jax.default_backend()
     return platform, default_memory(platform)

@@ -267,25 +267,29 @@ class Store:
 
     def write_file(self, path: Path, content: bytes) -> None:
         """Write a file so that it is there whole or not at all."""
-        part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+        write_whole(path, content, "and run it again, everything finished is kept")
+
+
+def write_whole(path: Path, content: bytes, advice: str) -> None:
+    """Write a file so that it is there whole or not at all. advice: the last words of an error."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        with open(part, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        reason = f"cannot write {path} ({error.strerror})"
+        raise OSError(error.errno, f"{reason}: {remedy(error)} {advice}") from None
+    with contextlib.suppress(OSError):  # sync the name itself; not every file system can
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
-            with open(part, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                part.unlink()
-            reason = f"cannot write {path} ({error.strerror})"
-            advice = f"{remedy(error)} and run it again, everything finished is kept"
-            raise OSError(error.errno, f"{reason}: {advice}") from None
-        with contextlib.suppress(OSError):  # sync the name itself; not every file system can
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def remedy(error: Exception) -> str:

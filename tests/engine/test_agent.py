@@ -1,0 +1,188 @@
+"""`jb.agent` beside `simulate`, and what its loop refuses."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+from dealt import dealt, others
+
+import jaxbandits as jb
+from jaxbandits import agent_file, catalogue
+from jaxbandits.agents import context_sizes
+from jaxbandits.random import Draws
+
+# windows of several plays, spans that are closed, agents, a shuffler
+WINDOWS = ("adac_ucb", "phased_elimination", "byzantine_ucb", "shuffle_linucb")
+SINGLE = [name for name in catalogue.ALGORITHMS if all(span.slots == 1 for span in catalogue.case(name)[0].schedule)]
+SEED = 5
+
+
+def contexts_of(environment, horizon):
+    """What every play of a run shows [T, ...]; () where nothing is shown."""
+    draws = Draws(np.uint32(SEED), "environment", np.float32)
+
+    @jax.jit
+    def observe(params):
+        state = environment.world.init(params, draws.child("instance"))
+        return environment.world.observe(
+            params, state, draws.child("context"), np.arange(1, horizon + 1, dtype=np.int32)
+        )[0]
+
+    return np.asarray(observe(jax.tree.map(lambda x: np.asarray(x, np.float32), environment.params)))
+
+
+def play_both(name):
+    """The arms that `simulate` plays, and those that an agent plays for the same rewards; the agent."""
+    algorithm, environment = catalogue.case(name)
+    history = jb.simulate(algorithm, environment, seed=SEED, history=True, checkpoints=1).history
+    agent, found = jb.agent(algorithm, seed=SEED), []
+    shows = context_sizes(algorithm)
+    contexts = contexts_of(environment, agent.horizon) if shows else None
+    while len(found) < agent.horizon:
+        first = len(found)
+        given = None
+        if shows:
+            slots = 1 if name in SINGLE else algorithm.schedule[0].slots
+            rows = np.minimum(first + np.arange(slots), agent.horizon - 1)
+            given = contexts[rows] if slots > 1 else contexts[first]
+        arms = agent.ask(given)
+        arms = [arms] if name in SINGLE else list(arms)
+        paid = history.reward[first : first + len(arms)]
+        agent.tell(paid[0] if name in SINGLE else paid)
+        found += arms
+    return history.action, np.array(found), agent
+
+
+@pytest.mark.compiles(20)
+@pytest.mark.parametrize("name", [*dealt(SINGLE, 8, ["exp3"]), *others(WINDOWS, 4)])
+def test_an_agent_plays_the_arms_of_a_run(name):
+    expected, found, agent = play_both(name)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="has made all"):
+        agent.ask()
+
+
+def learn(agent, order, rewards, at=None, path=None):
+    """Ask for a play a reward, tell the rewards in an order; after `at` of them the agent goes through a file."""
+    arms = [agent.ask(event=f"user {i}") for i in range(len(rewards))]
+    for k, i in enumerate(order):
+        if k == at:
+            agent = jb.load_agent(agent.save(path))
+        agent.tell(rewards[i], event=f"user {i}")
+    return arms, agent
+
+
+def test_rewards_in_any_order_through_a_file_end_as_without_it(tmp_path):
+    rng = np.random.default_rng(1)
+    order, rewards = rng.permutation(1000), rng.random(1000)
+    made = {"epsilon": 0.5, "num_arms": 3, "horizon": 2000}
+    arms, straight = learn(jb.agent("ldp_ucb", **made), order, rewards)
+    again, through = learn(jb.agent("ldp_ucb", **made), order, rewards, 400, tmp_path / "agent.npz")
+    assert arms == again
+    jax.tree.map(np.testing.assert_array_equal, straight.state, through.state)
+    after = [(agent.ask(), agent.tell(0.25), agent.ask()) for agent in (straight, through)]
+    assert after[0] == after[1]
+    other = learn(jb.agent("ldp_ucb", **made), sorted(order), rewards)[1]  # the order is heard
+    assert any(
+        not np.array_equal(x, y) for x, y in zip(*map(jax.tree.leaves, (straight.state, other.state)), strict=True)
+    )
+
+
+def test_an_agent_says_what_it_spends():
+    agent = jb.agent("ldp_ucb", epsilon=0.5, num_arms=2, horizon=50)
+    agent.ask()
+    assert agent.spent() == (0.0, 0.0)
+    agent.tell(1.0)
+    assert agent.spent() == (0.5, 0.0)
+    plain = jb.agent("ucb1", num_arms=2, horizon=50)
+    plain.ask()
+    plain.tell(1.0)
+    assert plain.spent() == (float("inf"), 0.0)
+
+
+def test_plays_that_wait(tmp_path):
+    agent = jb.agent("ucb1", num_arms=2, horizon=50)
+    agent.ask(event="a"), agent.ask(), agent.ask(event=7)
+    assert agent.waiting == ("a", None, 7)
+    with pytest.raises(ValueError, match="'a' waits for its reward already"):
+        agent.ask(event="a")
+    agent.tell(1.0, event="a")
+    with pytest.raises(ValueError, match="'a' waits for no reward"):
+        agent.tell(1.0, event="a")
+    agent = jb.load_agent(agent.save(tmp_path / "agent.npz"))
+    assert agent.waiting == (None, 7)
+    agent.forget(event=7)
+    with pytest.raises(ValueError, match="no play waits"):  # 7 was asked last
+        agent.tell(1.0)
+    lockstep = jb.agent("successive_elimination", num_arms=2, horizon=50)
+    arm = lockstep.ask()
+    with pytest.raises(ValueError, match="runs in lockstep"):
+        lockstep.ask()
+    lockstep.forget()
+    assert lockstep.ask() == arm
+
+
+def test_a_state_goes_on():
+    environment = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    made = {"num_arms": 2, "learning_rate": 0.1, "mixing": 0.1}
+    short, long = (
+        jb.simulate(jb.algorithms.exp3(**made, horizon=h), environment, seed=3, history=True) for h in (40, 80)
+    )
+    agent = jb.agent("exp3", **made, horizon=80, seed=3, state=short.state)
+    copied = jb.agent("exp3", **made, horizon=80, seed=3, state=jax.tree.map(np.array, short.state), plays=40)
+    for arm, reward in zip(long.history.action[40:], long.history.reward[40:], strict=True):
+        assert (agent.ask(), copied.ask()) == (arm, arm)
+        agent.tell(reward), copied.tell(reward)
+    for error, call in (
+        ("all 40 plays", lambda: jb.agent("exp3", **made, horizon=40, state=short.state).ask()),
+        ("how many plays", lambda: jb.agent("exp3", **made, horizon=80, state=jax.tree.map(np.array, short.state))),
+        ("does not fit", lambda: jb.agent("exp3", num_arms=3, horizon=80, state=short.state)),
+        ("longer than the 40", lambda: jb.agent(jb.algorithms.exp3(num_arms=2, horizon=40), horizon=80)),
+    ):
+        with pytest.raises(ValueError, match=error):
+            call()
+
+
+def test_steps_are_asks_and_tells():
+    agent, rewards = jb.agent("linucb", num_arms=3, dim=2, horizon=40), np.linspace(0, 1, 20)
+    contexts = np.random.default_rng(2).normal(size=(20, 3, 2)).astype(np.float32) / 2
+    before = agent.state
+    arms = [(agent.ask(x), agent.tell(r))[0] for x, r in zip(contexts, rewards, strict=True)]
+
+    def turn(state, now):
+        return agent.step(state, *now)
+
+    paid = np.array([9.0, *rewards[:-1]], np.float32)  # the first is ignored
+    lanes = jax.vmap(agent.begin)(np.arange(2, dtype=np.uint32))
+    scanned = jax.jit(jax.vmap(lambda state: jax.lax.scan(turn, state, (paid, contexts))[1]))(lanes)
+    assert scanned[0].tolist() == arms
+    assert int(before.plays) == 0 and jax.tree.structure(before) == jax.tree.structure(agent.state)
+
+
+def test_a_file_says_what_it_is(tmp_path):
+
+    path = jb.agent("ucb1", num_arms=2, horizon=50).save(tmp_path / "agent.npz")
+    about, arrays = agent_file.read(path)
+    changed = jb.algorithms.ucb1(num_arms=2, horizon=50)
+    changed = changed._replace(params=changed.params._replace(bonus_scale=0.5))
+    own = jb.agent(changed).save(tmp_path / "own.npz")
+    with pytest.raises(ValueError, match=r"give it, jb\.load_agent"):
+        jb.load_agent(own)
+    assert repr(jb.load_agent(own, algorithm=changed)) == repr(jb.load_agent(path))
+    with pytest.raises(ValueError, match="its functions or its numbers"):
+        jb.load_agent(path, algorithm=changed)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(ValueError, match="is no saved agent"):
+        jb.load_agent(path)
+    about["algorithm"]["factory"] = "system"
+    agent_file.write(path, about, arrays)
+    with pytest.raises(ValueError, match=r"no name of jb\.algorithms"):
+        jb.load_agent(path)
+    np.savez(path, about=np.array([], object))  # a pickle
+    with pytest.raises(ValueError, match="is no saved agent"):
+        jb.load_agent(path)
+    about["jaxbandits"] = "0.1.0"
+    np.savez(path, about=np.array(json.dumps(about)))
+    with pytest.raises(ValueError, match=r"saved by jaxbandits 0\.1\.0"):
+        jb.load_agent(path)
