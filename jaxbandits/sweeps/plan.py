@@ -96,12 +96,8 @@ def plan(
     moves = bool(axes) and axes[0].name == "horizon"
     horizons = axes[0].labels if moves else (integer("horizon", horizon, 1, 2**31 - 2),)
     times = {h: arguments.checkpoint_times(h, checkpoints) for h in horizons}
-    routes, shared = route(axes, recipes, makers), dict[Any, Any]()
-    if isinstance(environment, Environment) and not routes["environment"] and environment.remake is not None:
-        own = makers["environment"]
-        if own.factory is environment.remake:  # as it is: its factory would look at the data again
-            fields.check_part(environment, Environment, own.function, own.name)
-            shared["environment", None] = environment
+    routes = route(axes, recipes, makers)
+    shared = _share_environment(environment, makers["environment"], changed=bool(routes["environment"]))
     cells, places, constant_along = list[Cell](), dict[tuple[Any, ...], int](), dict[str, list[str]]()
     takers = collections.defaultdict[str, list[str]](list)
     for label, recipe in recipes.items():
@@ -143,6 +139,14 @@ def _first_alike(axis: Axis, used: list[int]) -> list[int]:
         known_by = [(type(entry[j]), entry[j] if isinstance(entry[j], plain) else id(entry[j])) for j in used]
         first.append(seen.setdefault(tuple(known_by), i))
     return first
+
+
+def _share_environment(environment: object, maker: Recipe | None, changed: bool) -> dict[tuple[Any, ...], Environment]:
+    """A called environment as it is, unless keys change it: its factory would look at the data again."""
+    if changed or maker is None or not isinstance(environment, Environment) or maker.factory is not environment.remake:
+        return {}
+    fields.check_part(environment, Environment, maker.function, maker.name)
+    return {("environment", None): environment}
 
 
 def _part_at(
