@@ -323,7 +323,7 @@ class Agent:
             about["last"] = None if self._last is None else [w.first for w in windows].index(self._last[1].first)
             leaves = jax.tree.leaves((self._learner, [(w.shown, w.action, w.note) for w in windows]))
             arrays |= {f"leaf_{i}": x for i, x in enumerate(leaves)}
-        agent_file.write(path, about, arrays)
+            agent_file.write(path, about, arrays)  # inside, so that no older one replaces a newer one
         return path
 
     def _program_digest(self) -> str:

@@ -100,9 +100,14 @@ def behind_state(state: State) -> Behind | None:
 
 
 def play_tape(
-    program: Program, params: Params, state: State, draws: Draws, first: Int[Array, ""], contexts: Context,
+    program: Program,
+    params: Params,
+    state: State,
+    draws: Draws,
+    first: Int[Array, ""],
+    contexts: Context,
     rewards: Float[Array, "T A"],
-) -> tuple[Int[Array, " T"], Message, State]:  # fmt: skip
+) -> tuple[Int[Array, " T"], Message, State]:
     """Single plays from `first` on, each shown its context and paid its arm's reward: arms, messages and states."""
 
     def play_once(state, now):

@@ -1,6 +1,7 @@
 """`jb.agent` beside `simulate`, and what its loop refuses."""
 
 import json
+import pickle
 
 import jax
 import numpy as np
@@ -142,6 +143,35 @@ def test_a_state_goes_on():
     ):
         with pytest.raises(ValueError, match=error):
             call()
+
+
+def test_what_does_not_fit_is_said_in_words():
+    agent = jb.agent("linucb", num_arms=3, dim=2, horizon=40)
+    windows = jb.agent("dp_se", num_arms=2, horizon=200, epsilon=1.0)
+    paid = windows.ask().size
+    unit, arms = np.eye(3)[:, :2], {"num_arms": 2, "horizon": 9}
+    for error, call in {
+        r"linucb reads a context, \[num_arms 3, dim 2\]": lambda: agent.ask(),
+        r"context has shape \(3, 3\); linucb reads": lambda: agent.ask(np.eye(3)),
+        "context holds what is not finite": lambda: agent.ask(unit * np.nan),
+        "event = 0.5 of type float": lambda: agent.ask(unit, event=0.5),
+        "reward = 'high' of type str is not a number": lambda: windows.tell("high"),
+        rf"reward has shape \(\); dp_se asked for \({paid},\)": lambda: windows.tell(0.5),
+        "dp_se plays windows of its own": lambda: windows.ask(),
+        "step is for algorithms of one play a window": lambda: windows.step(None, 0.0),
+        r"linucb needs dim: jb\.agent\(linucb, dim=\.\.\.\)": lambda: jb.agent("linucb", **arms),
+        "ucb1 has no argument 'dim'": lambda: jb.agent("ucb1", **arms, dim=2),
+        "num_arms = 3 is not what ucb1 was built with, 2": lambda: jb.agent(jb.algorithms.ucb1(**arms), num_arms=3),
+        "plays = 3 is about a state": lambda: jb.agent("ucb1", **arms, plays=3),
+        "seed = -1 must be": lambda: jb.agent("ucb1", **arms, seed=-1),
+        "shortcut=True draws counts": lambda: jb.agent("prm_ucb", **arms, epsilon=1.0, shortcut=True),
+        r"does not end in \.npz": lambda: agent.save("agent.pkl"),
+        "an agent is not pickled": lambda: pickle.dumps(agent),
+    }.items():
+        with pytest.raises((TypeError, ValueError), match=error):
+            call()
+    windows.tell(np.full(paid, 0.5))
+    assert windows.ask().size >= 1
 
 
 def test_steps_are_asks_and_tells():
