@@ -85,7 +85,8 @@ def loop_class() -> type:
             self.shown: Shown | None = None
             as_float = lambda x: jnp.asarray(x, jnp.float32 if jnp.issubdtype(np.result_type(x), np.floating) else None)
             self.given = environment.world, jax.tree.map(as_float, environment.params)
-            self.action_space = spaces.Discrete(environment.world.num_arms or environment.facts["num_arms"])
+            self.num_arms = int(environment.world.num_arms or environment.facts["num_arms"])
+            self.action_space = spaces.Discrete(self.num_arms)
             context, _ = jax.eval_shape(partial(begin_run, self.given[0]), self.given[1], np.uint32(0))
             shape = getattr(context, "shape", ())[1:]
             self.observation_space = spaces.Box(-np.inf, np.inf, shape, np.float32) if shape else spaces.Discrete(1)
@@ -99,8 +100,7 @@ def loop_class() -> type:
 
         def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, float]]:
             if not self.action_space.contains(action):
-                last = self.action_space.n - 1
-                raise ValueError(f"action = {show(action)} must be the number of an arm, 0 to {last}")
+                raise ValueError(f"action = {show(action)} must be the number of an arm, 0 to {self.num_arms - 1}")
             if self.shown is None:
                 raise ValueError("step: no run has begun: call reset(seed=...) first")
             self.t += 1
