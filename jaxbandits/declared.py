@@ -188,6 +188,56 @@ class Docstring(NamedTuple):
     sections: dict[str, str]
 
 
+class NamedParameter(inspect.Parameter):
+    """A parameter that is shown with the names of its types: `epsilon: Scalar`."""
+
+    def __str__(self) -> str:
+        hint = Words(words_of_hint(self.annotation))
+        return str(inspect.Parameter(self.name, self.kind, default=self.default, annotation=hint))
+
+    def _format(self, **_: object) -> str:  # what Python 3.14 asks
+        return str(self)
+
+
+class Words(str):
+    """A text that is shown without quotes."""
+
+    __repr__ = str.__str__
+
+
+@functools.cache
+def named_unions() -> dict[str, tuple[Any, ...]]:
+    """The unions that `jaxbandits.typing` has names for, with their members; those of most members first."""
+    found = {name: get_args(hint) for name, hint in vars(array_types).items() if get_origin(hint) in UNIONS}
+    return dict(sorted(found.items(), key=lambda row: -len(row[1])))
+
+
+def words_of_hint(hint: Any) -> str:
+    """An annotation as it is written.
+
+    >>> words_of_hint(Scalar | None), words_of_hint(dict[str, array_types.Matrix])
+    ('Scalar | None', 'dict[str, Matrix]')
+    """
+    origin, parts = get_origin(hint), list(get_args(hint))
+    if isinstance(hint, str):
+        return hint
+    if isinstance(hint, list):
+        return f"[{', '.join(map(words_of_hint, hint))}]"
+    if origin is Literal:
+        return f"Literal[{', '.join(map(repr, parts))}]"
+    if origin in UNIONS:
+        names = list[str]()
+        for name, members in named_unions().items():
+            if all(member in parts for member in members):
+                names.append(name)
+                parts = [part for part in parts if part not in members]
+        return " | ".join([*names, *map(words_of_hint, parts)])
+    if hint in (None, NoneType, ...):
+        return "..." if hint is ... else "None"
+    name = str(getattr(origin if parts else hint, "__name__", hint))
+    return f"{name}[{', '.join(map(words_of_hint, parts))}]" if parts else name
+
+
 class Declaration(NamedTuple):
     """What the annotations of a function, or of a NamedTuple, say of it, and its docstring once that is read."""
 
@@ -219,7 +269,7 @@ class Declaration(NamedTuple):
         keyword, parameters = inspect.Parameter("keyword", inspect.Parameter.KEYWORD_ONLY), []
         for key, row in self.arguments.items():
             own = self.written.parameters.get(key, keyword)
-            parameters.append(own.replace(name=key, default=row.default, annotation=row.hint))
+            parameters.append(NamedParameter(key, own.kind, default=row.default, annotation=row.hint))
         returned = self.hints.get("return", self.written.return_annotation)
         returned = returned.__origin__ if get_origin(returned) is Annotated else returned
         return self.written.replace(parameters=parameters, return_annotation=returned)
