@@ -17,9 +17,8 @@ PROVED, REACHED, NOT_CONTRADICTED = "proved or enumerated here", "reached", "not
 MEASURED, RANGE, FAILS, OTHER = "measured here", "true from a range on", "fails", "true of another algorithm"
 UNDECIDABLE, NOT_READABLE = "cannot be decided", "cannot be read from our copy"
 NOT_SETTLED, NO_CLAIM = "not settled", "no claim"
-WORDS = (
-    PROVED, REACHED, NOT_CONTRADICTED, MEASURED, RANGE, FAILS, OTHER, UNDECIDABLE, NOT_READABLE, NOT_SETTLED, NO_CLAIM,
-)  # fmt: skip
+DECIDED = (PROVED, REACHED, NOT_CONTRADICTED, MEASURED, RANGE, FAILS, OTHER)
+WORDS = (*DECIDED, UNDECIDABLE, NOT_READABLE, NOT_SETTLED, NO_CLAIM)
 STATED, UNSTATED, OURS, NONE_HELPS = "stated", "not stated", "ours", "none helps"
 CONSTANTS = ("", STATED, UNSTATED, OURS, NONE_HELPS)  # of a bound; none: the claim is no bound
 FILE = Path(__file__).with_suffix(".toml")
@@ -76,7 +75,7 @@ def claim_finder(study: str, path: Path = FILE) -> Callable[[str], tuple[str, Ve
     """
     claims = [(name, row) for name, paper in read_verdicts(path).items() for row in paper["claim"]]
 
-    def about(statement: str) -> tuple[str, Verdict] | None:
+    def find_claim(statement: str) -> tuple[str, Verdict] | None:
         found = [(paper, row) for paper, row in claims if row.about(study, statement)]
         if len(found) > 1:
             numbers = ", ".join(row.number for _, row in found)
@@ -85,18 +84,18 @@ def claim_finder(study: str, path: Path = FILE) -> Callable[[str], tuple[str, Ve
         names = [(row.number if paper == of_paper else f"{paper}, {row.number}", row) for paper, row in found]
         return names[0] if names else None
 
-    return about
+    return find_claim
 
 
 def word_finder(study: str, path: Path = FILE, *, words: bool = True) -> Callable[[str], str]:
     """A function of a line's statement: the name of the claim it is about, with its words or without, or nothing."""
     find = claim_finder(study, path)
 
-    def about(statement: str) -> str:
+    def name_claim(statement: str) -> str:
         name, row = find(statement) or ("", None)
         return f"{name}: {row.say_words()}" if words and row else name
 
-    return about
+    return name_claim
 
 
 def list_claims(study: str, statements: Iterable[str]) -> str:

@@ -240,7 +240,5 @@ def step_claims(results: Results) -> Claims:
 
 along_steps = partial(against, "steps", f"{STEP}.radius_scale", names={f"{STEP}.radius_scale": "scale of the width"})
 STEP_CAPTION = f"OGD with the textbook's step, features and reward perturbed, ε = {LOW_PRIVACY:g}; contexts redrawn"
-STEPPED = Study(
-    "Figure 1 at ε = 10 with the textbook's step", "Figure 1", step_sweeps,
-    {"widths": along_steps(caption=STEP_CAPTION, width=6.0)}, step_claims,
-)  # fmt: skip
+STEP_PICTURES = {"widths": along_steps(caption=STEP_CAPTION, width=6.0)}
+STEPPED = Study("Figure 1 at ε = 10 with the textbook's step", "Figure 1", step_sweeps, STEP_PICTURES, step_claims)

@@ -28,7 +28,7 @@ HORIZONS = {True: [4_000, 16_000, 64_000, 256_000], False: [500, 2_000]}
 DIMS = {True: [5, 50, 500, 1_000, 4_000], False: [5, 50]}
 
 
-def perturbation(horizon: int, least: float) -> float:
+def feature_deviation(horizon: int, least: float) -> float:
     """Delta: the root of T^(-1/4) where the least eigenvalue is at most that, otherwise 0."""
     return horizon**-0.125 if least <= horizon**-0.25 else 0.0
 
@@ -36,11 +36,11 @@ def perturbation(horizon: int, least: float) -> float:
 @cache
 def sum_of_errors(horizon: int, least: float, seeds: int) -> np.ndarray:
     """The sum of |theta_t - theta|^2 [seed] of Maler on the messages of OnlineUCB with the printed noise."""
-    sigma, extra = theory.online_ucb_noise(EPSILON, DELTA, calibration="paper"), perturbation(horizon, least)
+    sigma, extra = theory.online_ucb_noise(EPSILON, DELTA, calibration="paper"), feature_deviation(horizon, least)
     bound = theory.online_ucb_gradient_bound(sigma, sigma, perturbation=extra)
     learner, truth = learners.maler(2, horizon, 1.0, bound), jnp.asarray(THETA, jnp.float32)
 
-    def play(carry, key):
+    def one_round(carry, key):
         state, total = carry
         side, paid, noise = jax.random.split(key, 3)
         x = jnp.where(jax.random.uniform(side) < least, jnp.array([0.0, 1.0]), jnp.array([1.0, 0.0]))
@@ -52,10 +52,10 @@ def sum_of_errors(horizon: int, least: float, seeds: int) -> np.ndarray:
         clip = jnp.minimum(1, bound / jnp.maximum(jnp.sqrt(gradient @ gradient), 1e-30))
         return (learner.update(state, clip * gradient), total + jnp.sum((theta - truth) ** 2)), ()
 
-    def run(key):
-        return jax.lax.scan(play, (learner.init(), jnp.float32(0)), jax.random.split(key, horizon))[0][1]
+    def sum_over_plays(key):
+        return jax.lax.scan(one_round, (learner.init(), jnp.float32(0)), jax.random.split(key, horizon))[0][1]
 
-    return np.asarray(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), seeds)))
+    return np.asarray(jax.jit(jax.vmap(sum_over_plays))(jax.random.split(jax.random.key(0), seeds)))
 
 
 def gradient_norms(dim: int, draws: int) -> tuple[np.ndarray, float]:
@@ -69,7 +69,7 @@ def gradient_norms(dim: int, draws: int) -> tuple[np.ndarray, float]:
     return norms, theory.online_ucb_gradient_bound(sigma, sigma, log=math.log(2 * HORIZON**2))
 
 
-def compute(full: bool) -> dict[str, Any]:
+def compute_errors_and_norms(full: bool) -> dict[str, Any]:
     seeds, draws = (16, 4_000) if full else (4, 200)
     errors = {label: [sum_of_errors(T, x, seeds) for T in HORIZONS[full]] for label, x in SPREADS.items()}
     norms = {dim: gradient_norms(dim, draws) for dim in DIMS[full]}
@@ -119,4 +119,4 @@ def claims(results: Results) -> Claims:
 
 
 PICTURES = {"errors": draw_errors, "gradients": draw_norms}
-STUDY = Study(__doc__, "Lemma 3.5; Section 3.2", nothing, PICTURES, claims, compute)
+STUDY = Study(__doc__, "Lemma 3.5; Section 3.2", nothing, PICTURES, claims, compute_errors_and_norms)
