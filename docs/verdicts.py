@@ -196,14 +196,14 @@ def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
         "privacy and regret are two rows": private and "regret" in row.claim,
         f"constants = {row.constants!r} is none of {', '.join(CONSTANTS)}": row.constants not in CONSTANTS,
         f"{words}, and its constants are not stated": row.constants == UNSTATED
-        and (UNDECIDABLE not in row.words or not open_words.issuperset(row.words)),
-        f"{UNDECIDABLE}: say whether its constants are stated": UNDECIDABLE in row.words and not row.constants,
-        "constants of ours need a proof": row.constants == OURS and PROVED not in row.words,
-        "where no constant helps it fails": row.constants == NONE_HELPS and not {FAILS, RANGE} & {*row.words},
-        f"{MEASURED}, and no line says yes": MEASURED in row.words and not confirmed,
-        f"{words}, and a line says no": contradicted and not {FAILS, RANGE, OTHER} & {*row.words},
-        f"{words}, and a line says yes": confirmed and open_words.issuperset(row.words),
-        f"{words}, and no line says no": row.words == (FAILS,) and row.rows and not contradicted,
+        and (UNDECIDABLE not in row.both_words or not open_words.issuperset(row.both_words)),
+        f"{UNDECIDABLE}: say whether its constants are stated": UNDECIDABLE in row.both_words and not row.constants,
+        "constants of ours need a proof": row.constants == OURS and PROVED not in row.both_words,
+        "where no constant helps it fails": row.constants == NONE_HELPS and not {FAILS, RANGE} & {*row.both_words},
+        f"{MEASURED}, and no line says yes": MEASURED in row.both_words and not confirmed,
+        f"{words}, and a line says no": contradicted and not {FAILS, RANGE, OTHER} & {*row.both_words},
+        f"{words}, and a line says yes": confirmed and open_words.issuperset(row.both_words),
+        f"{words}, and no line says no": row.both_words == (FAILS,) and row.rows and not contradicted,
         "figures are those of its text": set(re.findall(r"\{(\w+)\}", texts)) != set(row.figures),
     }
     return [*found, *(words for words, is_so in wrong.items() if is_so)]
@@ -231,9 +231,9 @@ def numbers_of(text: str) -> set[str]:
 
 def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
     """The cells of a row, as Markdown with line breaks and pictures. ValueError where it names what is not there."""
-    if unknown := set(row.words) - set(WORDS):
+    if unknown := set(row.both_words) - set(WORDS):
         raise ValueError(f"{row.number}: {unknown}: give words of {', '.join(WORDS)}")
-    if bool(row.would_change) == (set(row.words) <= set(NO_FIGURE_CHANGES)):
+    if bool(row.would_change) == (set(row.both_words) <= set(NO_FIGURE_CHANGES)):
         what = "name the figure that would have changed it" if not row.would_change else "no figure would change it"
         raise ValueError(f"{row.number}: {row.say_words()}, would_change = {row.would_change!r}: {what}")
     measured, picture = [], ""
@@ -260,7 +260,7 @@ def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[s
         plays += -plays % step  # two digits, rounded up
         useful = f" With constants the bound is below T only from {plays:,} plays on ({sizes})."
         ground, under = (ground, under + useful) if under else (ground + useful, under)
-    claim, words = row.claim, [f"**{word}**" for word in row.words]
+    claim, words = row.claim, [f"**{word}**" for word in row.both_words]
     words[-1] += evidence(row, docs)
     if row.under:
         ground += f"\n*Under a reading:* {under}"
@@ -283,7 +283,7 @@ def evidence(row: Verdict, docs: Path) -> str:
 
     ValueError where there are none, one contradicts the claim, or the largest ratio asks for another word.
     """
-    word = next((word for word in row.words if word in (REACHED, NOT_CONTRADICTED)), "")
+    word = next((word for word in row.both_words if word in (REACHED, NOT_CONTRADICTED)), "")
     if not word:
         return ""
     ratios = []

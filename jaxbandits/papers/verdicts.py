@@ -47,7 +47,7 @@ class Verdict(NamedTuple):
     figures: Mapping[str, str] = MappingProxyType({})  # {name} in ground, under, would_change -> where it is from
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def both_words(self) -> tuple[str, ...]:
         return (self.printed, self.reading) if self.reading else (self.printed,)
 
     def about(self, study: str, statement: str) -> bool:
@@ -58,7 +58,7 @@ class Verdict(NamedTuple):
 
     def say_words(self) -> str:
         """Both words, such as "fails; under a reading: cannot be decided"."""
-        return "; under a reading: ".join(self.words)
+        return "; under a reading: ".join(self.both_words)
 
 
 @cache

@@ -500,7 +500,7 @@ def test_rows_that_go_against_papers_pages_or_lines_are_named(monkeypatch):
     """Every fault is planted: `verdicts.verdict_tables` refuses to write what has one."""
     known, record = papers.all_studies(), verdicts.read_verdicts()
     row = next(row for row in record["byzantine"]["claim"] if row.number == "Lemma 3")
-    assert row.words == (verdicts.NOT_CONTRADICTED,) and row.constants == "stated" and not row.lost
+    assert row.both_words == (verdicts.NOT_CONTRADICTED,) and row.constants == "stated" and not row.lost
     no = [f"{name}: {line[0]}" for name in known for line in verdicts.lines_of(name, DOCS) if line[3] == "**no**"]
     yes = [f"{name}: {line[0]}" for name in known for line in verdicts.lines_of(name, DOCS) if line[3] == "yes"]
     for changes, words in (
