@@ -85,7 +85,7 @@ reproductions: $(INSTALLED)
 compare: $(INSTALLED)
 	$(BIN)/python docs/reproduce.py --compare $(or $(STUDY),all)
 
-# The words of the papers' claims, from docs/verdicts.toml, into the page of verdicts and the reproductions.
+# The words of the papers' claims, from jaxbandits/papers/verdicts.toml, into the page of verdicts and the reproductions.
 verdicts: $(INSTALLED)
 	$(BIN)/python docs/verdicts.py
 

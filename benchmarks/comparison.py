@@ -31,6 +31,9 @@ LIBRARIES = {
 }
 # those without a column
 OTHERS = {
+    "stonet2000": ("StoneT2000/jax-bandits (git)", "jaxbandits_of_stonet2000"),  # its own name is ours: `--source` only
+    "probml": ("probml/bandits (git)", "bandits"),
+    "gymnax": ("gymnax (git)", "gymnax"),
     "river": ("river 0.26.1", "river"),
     "rlberry_research": ("rlberry-research (git)", "rlberry_research"),
     "rlberry": ("rlberry 0.7.3", "rlberry"),

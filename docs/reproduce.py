@@ -30,7 +30,7 @@ def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/repro
         print(f"{name}: {study.title} ({study.source})", flush=True)
         done = papers.reproduce(study, runs / name, full=True)
         print(papers.claims_table(done.claims))
-        paths = study_tables.write_study(name, done, docs, verdicts.word_finder(name, docs))
+        paths = study_tables.write_study(name, done, docs, verdicts.word_finder(name))
         print(f"{done.seconds:,.0f} s; written into {', '.join(map(str, paths))}")
     print(f"and the verdicts into {verdicts.write_verdicts(docs, papers.all_studies())[0]}")
 
@@ -40,7 +40,7 @@ def compare(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/compari
     total = 0
     for name, study in {name: study for given in names for name, study in papers.find(given).items()}.items():
         done = papers.reproduce(study, runs / name, full=True)
-        found = study_tables.differences(name, done, docs, verdicts.word_finder(name, docs))
+        found = study_tables.differences(name, done, docs, verdicts.word_finder(name))
         print(f"{name}: {done.seconds:,.0f} s, {len(found)} cells differ", *found, sep="\n  ", flush=True)
         total += len(found)
     return total

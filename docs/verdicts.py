@@ -1,60 +1,57 @@
-"""What became of every numbered claim of the papers: the page docs/verdicts.md, and the word of each claim elsewhere.
+"""What became of every numbered claim of the papers: the page docs/verdicts.md, and the words of each claim elsewhere.
 
-The claims are in docs/verdicts.toml, with the lines of the studies' tables that are about each. From it are written the
-page and the last column of the tables in docs/reproductions, so that a claim has one word. What was measured is not
-written there: the page quotes those tables, and the audit's table in docs/privacy.md.
+The claims are in jaxbandits/papers/verdicts.toml, with the lines of the studies' tables that are about each. From it
+are written the page and the last column of the tables in docs/reproductions, so that a claim has the same words
+everywhere. What was measured is not written there: the page quotes those tables, and the audit's table in
+docs/privacy.md, and its texts take their figures from `ground_figures`.
 
 `python docs/verdicts.py` writes both, without running a study.
 """
 
 import importlib
 import re
-import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
+import ground_figures
 import study_tables as pages
 
 from jaxbandits import papers, theory
 from jaxbandits.papers.study import CLAIM_COLUMNS, Study
-
-PROVED, REACHED, NOT_CONTRADICTED = "proved or enumerated here", "reached", "not contradicted"
-NOT_READABLE, NOT_SETTLED, NO_CLAIM = "cannot be read from our copy", "not settled", "no claim"
-WORDS = (
-    PROVED, REACHED, NOT_CONTRADICTED, "holds under a reading", "true from a range on", "fails",
-    "fails; true of another algorithm", "cannot be decided", NOT_READABLE, NOT_SETTLED, NO_CLAIM,
+from jaxbandits.papers.verdicts import (
+    CONSTANTS,
+    FAILS,
+    MEASURED,
+    NO_CLAIM,
+    NONE_HELPS,
+    NOT_CONTRADICTED,
+    NOT_READABLE,
+    NOT_SETTLED,
+    OTHER,
+    OURS,
+    PROVED,
+    RANGE,
+    REACHED,
+    UNDECIDABLE,
+    UNSTATED,
+    WORDS,
+    Verdict,
+    read_verdicts,
+    word_finder,
 )  # fmt: skip
-NO_FIGURE_CHANGES = (PROVED, NOT_READABLE, NOT_SETTLED, NO_CLAIM)
+
+NO_FIGURE_CHANGES = (PROVED, NOT_READABLE, NOT_SETTLED, NO_CLAIM, OTHER)
+OF_A_READING_ALONE, OF_PRINT_ALONE = (OTHER,), (NOT_READABLE, NO_CLAIM)
 NEAR = 0.5  # of its bound: an instance at this share of it has reached it
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
 COUNTS = "<!-- counts: begin -->", "<!-- counts: end -->"
 HEADINGS = ["", "the paper says", "verdict", "why, and under which reading", "measured", "what would change it", ""]
-
-
-class Verdict(NamedTuple):
-    """One numbered claim of a paper, and what became of it."""
-
-    number: str  # as the paper numbers it
-    claim: str  # in one line
-    verdict: str  # one of WORDS
-    ground: str  # why; the reading that makes it true; what forbids a decision
-    lost: str = ""  # what our copy of the claim has lost
-    would_change: str = ""  # the measurement that would have changed the word
-    rows: tuple[str, ...] = ()  # "PAPER/FIGURE: statement" of what is measured about it; * is any text
-    study: str = ""  # PAPER/FIGURE, of the line that is shown
-    statement: str = ""  # that line
-    picture: str = ""  # of that study
-    bound: str = ""  # one of `BOUNDS`
-    audited: str = ""  # an algorithm whose privacy was audited
-    drawn: bool = True  # whether the line that is shown comes from seeds
-
-    def about(self, study: str, statement: str) -> bool:
-        """Whether a line of a study's table is about this claim."""
-        patterns = (pattern.partition(": ")[::2] for pattern in self.rows)
-        likes = (".*".join(map(re.escape, text.split("*"))) for name, text in patterns if name == study)
-        return any(re.fullmatch(like, statement) for like in likes)
+# what relates the two sides of a statement, in signs or in words; our copies have lost most signs
+RELATION = re.compile(
+    r"[=<>≤≥≲⪯]|\\(?:leq?|geq?|succeq)\b|\bO[ (]|𝒪|at most|at least|\bprivate\b|indistinguishable|\bDP\b|LDP|match|same"
+    r"|flexible|eliminated|agnostic"
+)
 
 
 EPSILON, DELTA, ARMS, EXPERTS = 0.1, 1e-5, (8,), (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
@@ -68,31 +65,9 @@ BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = dict.fromkeys((
 BOUNDS |= dict.fromkeys(("bandit_to_experts", "local_exp4", "batched_exp4"), OF_EXPERTS)
 
 
-def read_verdicts(docs: Path) -> dict[str, dict]:
-    """{paper: its record in docs/verdicts.toml: title, numbered, and claim, a list of `Verdict`}."""
-    found = tomllib.loads((docs / "verdicts.toml").read_text(encoding="utf-8"))["paper"]
-    return {paper["name"]: paper | {"claim": [Verdict(**claim) for claim in paper["claim"]]} for paper in found}
-
-
-def word_finder(study: str, docs: Path) -> Callable[[str], str]:
-    """A function of a line's statement: the claim it is about and its word, or nothing. ValueError where it has two."""
-    claims = [(name, row) for name, paper in read_verdicts(docs).items() for row in paper["claim"]]
-
-    def about(statement: str) -> str:
-        found = [(paper, row) for paper, row in claims if row.about(study, statement)]
-        if len(found) > 1:
-            numbers = ", ".join(row.number for _, row in found)
-            raise ValueError(f"docs/verdicts.toml: {numbers} name {study}: {statement!r}: leave one of them")
-        of_paper = study.split("/")[0]
-        names = [row.number if paper == of_paper else f"{paper}, {row.number}" for paper, row in found]
-        return f"{names[0]}: {found[0][1].verdict}" if found else ""
-
-    return about
-
-
 def text_with_words(study: str, docs: Path) -> str:
     """What stands between a study's marks, with the word that each claim has now."""
-    about = word_finder(study, docs)
+    about = word_finder(study)
     lines = pages.study_text(study, docs).splitlines()
     cells = {i: found for i, line in enumerate(lines) if len(found := _cells(line)) in (4, 5)}
     words = {i: about(found[0].replace("\\|", "|")) for i, found in cells.items()}
@@ -118,7 +93,7 @@ def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
             raise ValueError(f"{page}: give it one pair of lines, {begin} and {end}")
     for name in studies:
         pages.replace(name, docs, text_with_words(name, docs))
-    for (begin, end), new in {COUNTS: verdict_counts(docs), (BEGIN, END): verdict_tables(docs, studies)}.items():
+    for (begin, end), new in {COUNTS: verdict_counts(), (BEGIN, END): verdict_tables(docs, studies)}.items():
         text = f"{text.split(begin)[0]}{begin}\n{new}\n{end}{text.split(end)[1]}"
     page.write_text(text, encoding="utf-8")
     return list(
@@ -126,27 +101,29 @@ def write_verdicts(docs: Path, studies: dict[str, Study]) -> list[Path]:
     )
 
 
-def verdict_counts(docs: Path) -> str:
-    """How many claims have each word, as Markdown."""
-    said = [row.verdict for paper in read_verdicts(docs).values() for row in paper["claim"]]
-    rows = [_line([f"of {len(said)} claims", ""]), _line(["---", "---:"])]
-    return "\n".join([*rows, *(_line([word, f"{said.count(word)}"]) for word in WORDS if word in said)])
+def verdict_counts() -> str:
+    """How many claims have each word as printed, and of these with a reading each word, as Markdown."""
+    claims = [row for paper in read_verdicts().values() for row in paper["claim"]]
+    printed, read = [row.printed for row in claims], [row.reading for row in claims if row.reading]
+    rows = [_line([f"of {len(claims)} claims", "in print", "under a reading"]), _line(["---", "---:", "---:"])]
+    used = [word for word in WORDS if word in (*printed, *read)]
+    return "\n".join([*rows, *(_line([x, f"{printed.count(x)}", f"{read.count(x)}"]) for x in used)])
 
 
 def verdict_tables(docs: Path, studies: dict[str, Study]) -> str:
     """A heading, a count and a table for every paper, as Markdown. ValueError where `faults` finds one."""
     if found := faults(docs, studies):
-        raise ValueError(f"docs/verdicts.toml: {'; '.join(found)}")
+        raise ValueError(f"verdicts.toml: {'; '.join(found)}")
     parts = []
-    for paper in read_verdicts(docs).values():
+    for paper in read_verdicts().values():
         claims = paper["claim"]
-        counts = "; ".join(f"{n} {word}" for word in WORDS if (n := sum(row.verdict == word for row in claims)))
+        counts = "; ".join(f"{n} {word}" for word in WORDS if (n := sum(row.printed == word for row in claims)))
         table = [
             _line(HEADINGS),
             _line(["---"] * len(HEADINGS)),
             *(_line(verdict_cells(row, docs, studies)) for row in claims),
         ]
-        about = f"{paper_source(paper['name'])}\n\n{len(claims)} claims. {counts}."
+        about = f"{paper_source(paper['name'])}\n\n{len(claims)} claims. As printed: {counts}."
         parts.append(f"## {paper['title']}\n\n{about}\n\n" + "\n".join(table))
     return "\n\n".join(parts)
 
@@ -159,23 +136,24 @@ def paper_source(name: str) -> str:
 
 KINDS = "Theorem|Corollary|Lemma|Proposition|Figure|Table|Remark"
 NAMED = re.compile(rf"({KINDS})s? ([A-Z0-9]+(?:\.[0-9]+)*)")
-UNCONTRADICTED = (PROVED, REACHED, NOT_CONTRADICTED, "cannot be decided")
 OF_PRIVATE_ALGORITHMS = "Lemma 5.1"  # a bound on regret, of algorithms that are private already
 
 
 def faults(docs: Path, studies: dict[str, Study]) -> list[str]:
     """What rows leave out of what their papers number and our pages name, and where they go against their lines."""
     lines = {name: [x for x in lines_of(name, docs) if x[1] not in (CLAIM_COLUMNS[1], "---")] for name in studies}
-    records, found, covered = read_verdicts(docs), list[str](), set[str]()
+    records, found, covered = read_verdicts(), list[str](), set[str]()
     claims = [row for record in records.values() for row in record["claim"]]
     for paper, record in records.items():
         rows, file = record["claim"], f"{paper.replace('-', '_')}.md"
-        own = {number for row in rows for number in numbers_of(row.number)} | {row.number for row in rows}
+        own = {number for row in rows for number in own_numbers(row)}
         sources = " ".join(study.source for name, study in studies.items() if name.startswith(paper))
         named = named_in(docs / "reproductions" / file) | set(map(" ".join, NAMED.findall(sources)))
         found += [f"{paper}: no row is about {x}" for x in sorted(named | set(record["numbered"])) if x not in own]
         if len(set(record["numbered"]) & named_in(docs / "formulas" / file)) < 4:
             found.append(f"{paper}: docs/formulas/{file} speaks of other statements")
+        unquoted = {x for x in record["numbered"] if not any(row.copy for row in rows if x in own_numbers(row))}
+        found += [f"{paper}: no row has the characters of {x}" for x in sorted(unquoted)]
         numbers = [row.number for row in rows]
         found += [f"{paper}: two rows are about {x}" for x in sorted(set(numbers)) if numbers.count(x) > 1]
         for half, other in ((", privacy", ", regret"), (", regret", ", privacy")):
@@ -198,17 +176,35 @@ def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
         here = {line[3] for name, of_study in lines.items() for line in of_study if about(name, line[0])}
         found += [] if here else [f"no line is {pattern!r}"]
         said |= here
-    contradicted, confirmed, fails = "**no**" in said, "yes" in said, row.verdict.startswith("fails")
+    contradicted, confirmed, words = "**no**" in said, "yes" in said, row.say_words()
     private = re.search("-(locally )?private", row.claim) and row.number != OF_PRIVATE_ALGORITHMS
+    open_words, texts = (
+        {UNDECIDABLE, NOT_READABLE, NOT_SETTLED, NO_CLAIM},
+        f"{row.ground} {row.under} {row.would_change}",
+    )
     wrong = {
         "claim or ground is empty": not (row.claim and row.ground),
         "study and statement go together": bool(row.study) != bool(row.statement),
-        "it fails by a text that our copy lost": fails and row.lost,
-        "ground: say in `lost` what our copy has lost": re.search(r"lost in our copy|garbled", row.ground),
+        "a reading says which one it is, and its evidence": bool(row.reading) != bool(row.under),
+        f"{row.printed} is a word of readings": row.printed in OF_A_READING_ALONE,
+        f"{row.reading} is no word of readings": row.reading in OF_PRINT_ALONE,
+        "what stands in the place of a loss is a reading": row.lost and row.printed != NOT_READABLE,
+        "its characters have no relation: say in `lost` what is lost": row.copy
+        and re.match(KINDS, row.number)
+        and not (row.lost or row.printed == NO_CLAIM or RELATION.search(row.copy)),
+        "ground: say in `lost` what our copy has lost": not row.lost and re.search(r"lost in our copy|garbled", texts),
         "privacy and regret are two rows": private and "regret" in row.claim,
-        f"{row.verdict}, and a line says no": row.verdict in UNCONTRADICTED and contradicted,
-        f"{row.verdict}, and a line says yes": row.verdict == "cannot be decided" and confirmed,
-        f"{row.verdict}, and no line says no": fails and row.rows and not contradicted,
+        f"constants = {row.constants!r} is none of {', '.join(CONSTANTS)}": row.constants not in CONSTANTS,
+        f"{words}, and its constants are not stated": row.constants == UNSTATED
+        and (UNDECIDABLE not in row.both_words or not open_words.issuperset(row.both_words)),
+        f"{UNDECIDABLE}: say whether its constants are stated": UNDECIDABLE in row.both_words and not row.constants,
+        "constants of ours need a proof": row.constants == OURS and PROVED not in row.both_words,
+        "where no constant helps it fails": row.constants == NONE_HELPS and not {FAILS, RANGE} & {*row.both_words},
+        f"{MEASURED}, and no line says yes": MEASURED in row.both_words and not confirmed,
+        f"{words}, and a line says no": contradicted and not {FAILS, RANGE, OTHER} & {*row.both_words},
+        f"{words}, and a line says yes": confirmed and open_words.issuperset(row.both_words),
+        f"{words}, and no line says no": row.both_words == (FAILS,) and row.rows and not contradicted,
+        "figures are those of its text": set(re.findall(r"\{(\w+)\}", texts)) != set(row.figures),
     }
     return [*found, *(words for words, is_so in wrong.items() if is_so)]
 
@@ -216,6 +212,11 @@ def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
 def named_in(page: Path) -> set[str]:
     """The numbered statements that a page names."""
     return set(map(" ".join, NAMED.findall(page.read_text(encoding="utf-8"))))
+
+
+def own_numbers(row: Verdict) -> set[str]:
+    """The statements that a row is about, and its own name."""
+    return numbers_of(row.number) | {row.number}
 
 
 def numbers_of(text: str) -> set[str]:
@@ -230,11 +231,11 @@ def numbers_of(text: str) -> set[str]:
 
 def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[str]:
     """The cells of a row, as Markdown with line breaks and pictures. ValueError where it names what is not there."""
-    if row.verdict not in WORDS:
-        raise ValueError(f"{row.number}: verdict = {row.verdict!r}: give one of {', '.join(WORDS)}")
-    if bool(row.would_change) == (row.verdict in NO_FIGURE_CHANGES):
+    if unknown := set(row.both_words) - set(WORDS):
+        raise ValueError(f"{row.number}: {unknown}: give words of {', '.join(WORDS)}")
+    if bool(row.would_change) == (set(row.both_words) <= set(NO_FIGURE_CHANGES)):
         what = "name the figure that would have changed it" if not row.would_change else "no figure would change it"
-        raise ValueError(f"{row.number}: {row.verdict}, would_change = {row.would_change!r}: {what}")
+        raise ValueError(f"{row.number}: {row.say_words()}, would_change = {row.would_change!r}: {what}")
     measured, picture = [], ""
     if row.study:
         if row.study not in studies:
@@ -251,17 +252,30 @@ def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[s
             picture = f"![{row.number}]({place})"
     if row.audited:
         measured.append(f"{_audit(row, docs)}; `jaxbandits audit {row.audited}`")
-    ground = row.ground
+    ground, under, change = (ground_figures.fill(text, row, docs) for text in (row.ground, row.under, row.would_change))
     if row.bound:
         bounds, sizes = BOUNDS[row.bound]
         plays = useful_from(lambda horizon: bounds(horizon=horizon)[row.bound])
         step = 10 ** max(0, len(str(plays)) - 2)
         plays += -plays % step  # two digits, rounded up
-        ground += f" With constants the bound is below T only from {plays:,} plays on ({sizes})."
-    claim = f"{row.claim} *[lost in our copy: {row.lost}]*" if row.lost else row.claim
-    word = f"**{row.verdict}**{evidence(row, docs)}"
-    first = [text.replace("|", "\\|").replace("<", "&lt;") for text in (row.number, claim, word, ground)]
-    return [*first, "<br>".join(measured), row.would_change.replace("<", "&lt;"), picture]
+        useful = f" With constants the bound is below T only from {plays:,} plays on ({sizes})."
+        ground, under = (ground, under + useful) if under else (ground + useful, under)
+    claim, words = row.claim, [f"**{word}**" for word in row.both_words]
+    words[-1] += evidence(row, docs)
+    if row.under:
+        ground += f"\n*Under a reading:* {under}"
+    first = [row.number, claim, "\nunder a reading: ".join(words), ground]
+    first = [text.replace("|", "\\|").replace("<", "&lt;").replace("\n", "<br>") for text in first]
+    if row.copy:
+        lost = f", which has lost {row.lost}" if row.lost else ""
+        first[1] += f"<br>*In our copy{lost}:* {_verbatim(row.copy)}"
+    return [*first, "<br>".join(measured), change.replace("<", "&lt;"), picture]
+
+
+def _verbatim(copy: str) -> str:
+    """The characters of our copy, as code, so that none of them is markup."""
+    text = copy.replace("`", "'").replace("|", "\\|")
+    return f"`{text}`"
 
 
 def evidence(row: Verdict, docs: Path) -> str:
@@ -269,7 +283,8 @@ def evidence(row: Verdict, docs: Path) -> str:
 
     ValueError where there are none, one contradicts the claim, or the largest ratio asks for another word.
     """
-    if row.verdict not in (REACHED, NOT_CONTRADICTED):
+    word = next((word for word in row.both_words if word in (REACHED, NOT_CONTRADICTED)), "")
+    if not word:
         return ""
     ratios = []
     for study in dict.fromkeys(pattern.partition(": ")[0] for pattern in row.rows):
@@ -278,10 +293,10 @@ def evidence(row: Verdict, docs: Path) -> str:
                 continue
             ratio = re.search(r"([\d.]+) of (?:it|the bound|the radius)\b", measured)
             if here == "**no**" or not ratio:
-                raise ValueError(f"{row.number}: {row.verdict}: {study}: {statement!r} has {here}, {measured}")
+                raise ValueError(f"{row.number}: {word}: {study}: {statement!r} has {here}, {measured}")
             ratios.append(float(ratio[1]))
-    if not ratios or (max(ratios) >= NEAR) != (row.verdict == REACHED):
-        raise ValueError(f"{row.number}: {row.verdict}: its lines have ratios {ratios}: {REACHED} is from {NEAR} on")
+    if not ratios or (max(ratios) >= NEAR) != (word == REACHED):
+        raise ValueError(f"{row.number}: {word}: its lines have ratios {ratios}: {REACHED} is from {NEAR} on")
     instances = "1 instance" if len(ratios) == 1 else f"{len(ratios)} instances"
     return f" ({instances}; largest ratio {max(ratios):g})"
 

@@ -387,16 +387,24 @@ def _check_figure(figure, settings: dict) -> None:
 
 
 def reproduce(given) -> int:
-    """`jaxbandits reproduce PAPER/FIGURE`: compute what is missing, write figures, data and the table of claims."""
+    """`jaxbandits reproduce PAPER/FIGURE`: compute what is missing, write figures, data and the table of claims.
+
+    Below the table stand the papers' numbered claims that its lines are about, with their words, and warnings, once.
+    """
     from jaxbandits import papers
+    from jaxbandits.papers.verdicts import list_claims, word_finder
 
     studies = papers.find(given.name)
     for name, study in studies.items():
         home = _study_directory(given, name, studies)
         print(f"{name}: {study.title} ({study.source})", flush=True)
         began = time.perf_counter()
-        done = papers.reproduce(study, home, full=given.full, formats=given.formats, progress=not given.quiet)
-        print(papers.claims_table(done.claims))
+        with warnings.catch_warnings(record=True) as caught:
+            done = papers.reproduce(study, home, full=given.full, formats=given.formats, progress=not given.quiet)
+        table = papers.claims_table(done.claims, word_finder(name, words=False), judged=given.full)
+        print(f"{table}\n\n{list_claims(name, (claim.statement for claim in done.claims))}".rstrip(), flush=True)
+        for message in dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught):
+            print(f"jaxbandits: {message}", file=sys.stderr)
         written = sorted({path.name for path in done.paths})
         print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
         if not given.full:

@@ -199,6 +199,18 @@ class NamedParameter(inspect.Parameter):
         return str(self)
 
 
+class NamedSignature(inspect.Signature):
+    """A signature that is shown with the names of its types."""
+
+    def __str__(self) -> str:
+        returned = self.return_annotation
+        returned = returned if returned is self.empty else Words(words_of_hint(returned))
+        return str(inspect.Signature([*self.parameters.values()], return_annotation=returned))
+
+    def format(self, **_: object) -> str:  # what pydoc of Python 3.13 asks
+        return str(self)
+
+
 class Words(str):
     """A text that is shown without quotes."""
 
@@ -272,7 +284,7 @@ class Declaration(NamedTuple):
             parameters.append(NamedParameter(key, own.kind, default=row.default, annotation=row.hint))
         returned = self.hints.get("return", self.written.return_annotation)
         returned = returned.__origin__ if get_origin(returned) is Annotated else returned
-        return self.written.replace(parameters=parameters, return_annotation=returned)
+        return NamedSignature(parameters, return_annotation=returned)
 
     def docstring(self, source: str = "", raises: str | None = None) -> str | None:
         """The docstring with all of numpydoc's sections, and the import of `jb` for its example.

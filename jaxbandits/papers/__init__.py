@@ -31,7 +31,7 @@ STUDIES = {
     "ldp_contextual": {
         "figure-1": "figure_1", "printed-form": "figure_1:PRINTED_FORM", "map": "readings", "widths": "figure_1:WIDE",
         "favourable": "favourable", "equal-budget": "equal_budget", "noise-reach": "equal_budget:REACH",
-        "root-t": "root_t",
+        "root-t": "root_t", "squared-errors": "squared_errors", "steps": "figure_1:STEPPED",
     },
     "across": {
         "named-epsilon": "named_epsilon", "coverage": "coverage", "believed": "corruption:BELIEVED",

@@ -109,7 +109,7 @@ class Claim(NamedTuple):
 
     Whether it holds is never given by hand: that follows from `evidence`, what can contradict the statement. Without
     evidence, where the evidence leaves it open, and in a quick run it is not said. Which numbered claim of the paper a
-    line is about, and what became of that claim, is in docs/verdicts.toml.
+    line is about, and what became of that claim, is in verdicts.toml beside this file.
     """
 
     statement: str
@@ -312,14 +312,18 @@ def decisive(intervals: Sequence[Interval]) -> Interval:
     return max(above or intervals, key=lambda x: (x.low if above else x.high) - x.at_most)
 
 
-def claims_table(claims: list[Claim], about: Callable[[str], str] = lambda statement: "") -> str:
+def claims_table(
+    claims: list[Claim], about: Callable[[str], str] = lambda statement: "", *, judged: bool = True
+) -> str:
     """The claims as Markdown.
 
     The fourth column is "-" where the paper's statement cannot be decided here, and empty where it says nothing. There
-    is a fifth where `about`, a function of the statement, knows the paper's numbered claim and its word.
+    is a fifth where `about`, a function of the statement, knows the paper's numbered claim. Without `judged`, as after
+    a quick run, there is no fourth.
     """
     words = {True: "yes", False: "**no**", None: "-"}
     rows = [[c.statement, c.paper, c.measured, words[c.holds] if c.paper else "", about(c.statement)] for c in claims]
     if any(row[-1] for row in rows):
-        return markdown_table([CLAIM_COLUMNS, *rows])
-    return markdown_table([["", "the paper says", "we measure", "holds"], *(row[:-1] for row in rows)])
+        return markdown_table([[*row[:3], *row[3 if judged else 4 :]] for row in (CLAIM_COLUMNS, *rows)])
+    head = ["", "the paper says", "we measure", "holds"]
+    return markdown_table([row[: 4 if judged else 3] for row in (head, *rows)])

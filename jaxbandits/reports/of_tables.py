@@ -62,7 +62,7 @@ def lines(
     (axes,) = panel.lay_out(1)
     for value, label in zip(values, labels, strict=True):
         part = frame[[type(x) is type(value) and x == value for x in frame[line]]]
-        marked = "markers" in part and part["markers"].any()
+        marked = len(part) == 1 or ("markers" in part and part["markers"].any())  # one point is no line
         axes.plot(part[x], part[y], label=label, **styles[label] | {"linestyle" if marked else "marker": ""})
     layout.axis(axes.xaxis, frame[x], log in ("x", "both"))
     layout.axis(axes.yaxis, frame[y], log in ("y", "both"))

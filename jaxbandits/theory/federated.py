@@ -117,8 +117,8 @@ def byzantine_radius(
     """The radius beta_k of an episode, as printed.
 
     Note:
-        Lemma 12 has Lambda_k >= lambda_k / 2, so the last term should carry sqrt(2). The slack of the others covers
-        that only where feature_spread >= 0.24 noise_scale.
+        Lemma 12 has Lambda_k >= lambda_k / 2, so the middle term should carry sqrt(2). The slack of the first covers
+        that where feature_spread >= 0.14 noise_scale; elsewhere it may not.
 
     >>> setting = {"window": 40, "num_agents": 10, "horizon": 2000, "dim": 4}
     >>> byzantine_radius(2, **setting) > byzantine_radius(1, **setting)

@@ -181,7 +181,8 @@ def online_ucb_deviation(
 ) -> float:
     """The deviation K_N at N = T, with its unknown sum S of `|theta_t - theta|^2` at a bound.
 
-    S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta) with mu = 2 curvature.
+    S = (G^2 / mu^2 + G D / mu) log T + (G^2 / mu^2) log(1 / beta) with mu = 2 curvature, by Lemma 3.5. That is false
+    where features are perturbed: the sum is of order T there (docs/verdicts.md, Lemma 3.5), and this is no deviation.
 
     >>> round(online_ucb_deviation(10.0, 0.2, 20_000, 1 / 20_000, epsilon=1.0, delta=0.1))
     575961

@@ -23,7 +23,7 @@ def generated():
     known = papers.all_studies()
     tables = verdicts.verdict_tables(DOCS, known)
     yield DOCS / "verdicts.md", f"{verdicts.BEGIN}\n{tables}\n{verdicts.END}", "make verdicts"
-    yield DOCS / "verdicts.md", "\n".join([verdicts.COUNTS[0], verdicts.verdict_counts(DOCS)]), "make verdicts"
+    yield DOCS / "verdicts.md", "\n".join([verdicts.COUNTS[0], verdicts.verdict_counts()]), "make verdicts"
     yield DOCS / "reproductions.md", study_tables.overview(known, DOCS), "make verdicts"
     for name in known:
         begin, end = study_tables.marks(name)

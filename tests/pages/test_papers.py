@@ -6,6 +6,7 @@ import re
 from functools import partial
 from pathlib import Path
 
+import ground_figures
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +21,7 @@ import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.cli import main
 from jaxbandits.papers import study as machinery
+from jaxbandits.papers import verdicts as claim_records
 from jaxbandits.papers.private_adversarial import exp3_leak, experts_map, lower_bound
 from jaxbandits.papers.robust_linear import breakdown
 from jaxbandits.papers.shared import exponent, ratio_interval
@@ -457,7 +459,7 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     # the command goes on from what was computed, and says how many
     study = small_study(computed=lambda full: {"number": 7 if full else 3})
     monkeypatch.setattr(papers, "find", lambda given: {name: study})
-    monkeypatch.setattr(into_pages.verdicts, "word_finder", lambda name, docs: lambda statement: "")
+    monkeypatch.setattr(into_pages.verdicts, "word_finder", lambda name: lambda statement: "")
     (tmp_path / "runs/paper").mkdir(parents=True)
     (tmp_path / "runs/paper/figure").symlink_to(run)
     assert into_pages.compare(["all"], tmp_path, tmp_path / "runs") == 2
@@ -496,25 +498,60 @@ def test_the_page_of_verdicts_explains_every_word():
 
 def test_rows_that_go_against_papers_pages_or_lines_are_named(monkeypatch):
     """Every fault is planted: `verdicts.verdict_tables` refuses to write what has one."""
-    known, record = papers.all_studies(), verdicts.read_verdicts(DOCS)
-    row = next(row for row in record["byzantine"]["claim"] if row.verdict == verdicts.NOT_CONTRADICTED)
+    known, record = papers.all_studies(), verdicts.read_verdicts()
+    row = next(row for row in record["byzantine"]["claim"] if row.number == "Lemma 3")
+    assert row.both_words == (verdicts.NOT_CONTRADICTED,) and row.constants == "stated" and not row.lost
     no = [f"{name}: {line[0]}" for name in known for line in verdicts.lines_of(name, DOCS) if line[3] == "**no**"]
     yes = [f"{name}: {line[0]}" for name in known for line in verdicts.lines_of(name, DOCS) if line[3] == "yes"]
     for changes, words in (
         ({"number": "Lemma Z.9"}, f"no row is about {row.number}"), ({"ground": ""}, "is empty"),
-        ({"statement": "x", "study": ""}, "go together"), ({"verdict": "fails", "lost": "x"}, "that our copy lost"),
+        ({"statement": "x", "study": ""}, "go together"),
         ({"ground": "garbled"}, "say in `lost`"), ({"claim": "It is ε-private with regret R"}, "are two rows"),
-        ({"rows": (*row.rows, no[0])}, "a line says no"), ({"verdict": "fails", "rows": (yes[0],)}, "no line says no"),
-        ({"verdict": "cannot be decided", "rows": (yes[0],)}, "a line says yes"), ({"rows": ("a/b: c",)}, "no line is"),
+        ({"rows": (*row.rows, no[0])}, "a line says no"), ({"printed": "fails", "rows": (yes[0],)}, "no line says no"),
+        ({"printed": "cannot be decided", "rows": (yes[0],)}, "a line says yes"), ({"rows": ("a/b: c",)}, "no line is"),
         ({"number": f"{row.number}, privacy"}, "has no row"), ({"rows": ()}, "no row is about '"),
+        # the two words
+        ({"reading": "fails"}, "says which one it is"), ({"under": "if"}, "says which one it is"),
+        ({"printed": "true of another algorithm"}, "is a word of readings"),
+        ({"reading": "no claim", "under": "x"}, "is no word of readings"),
+        ({"reading": "measured here", "under": "x", "rows": (no[0],)}, "and no line says yes"),
+        # a bound whose constants are not stated
+        ({"constants": "not stated"}, "its constants are not stated"),
+        ({"printed": "fails", "constants": "not stated", "rows": ()}, "its constants are not stated"),
+        ({"printed": "cannot be decided", "constants": "", "rows": ()}, "say whether its constants"),
+        ({"constants": "ours"}, "need a proof"), ({"constants": "none helps"}, "it fails"),
+        ({"constants": "some"}, "is none of"),
+        # what our copy has lost
+        ({"lost": "x"}, "is a reading"), ({"copy": "max a A a 2 M 1 2d"}, "no relation"),
+        ({"copy": ""}, "no row has the characters of Lemma 3"),
+        ({"ground": "{a}"}, "figures are those"), ({"figures": {"a": "computed: b"}}, "figures are those"),
     ):  # fmt: skip
         claims = [row._replace(**changes) if one == row else one for one in record["byzantine"]["claim"]]
         changed = record | {"byzantine": record["byzantine"] | {"claim": claims}}
-        monkeypatch.setattr(verdicts, "read_verdicts", lambda docs, changed=changed: changed)
+        monkeypatch.setattr(verdicts, "read_verdicts", lambda changed=changed: changed)
         assert any(words in found for found in verdicts.faults(DOCS, known)), words
     assert verdicts.numbers_of("Lemmas A.3 and A.4") == {"Lemma A.3", "Lemma A.4"}
     assert verdicts.numbers_of("Theorem 6.5 and Corollary 6.6") == {"Theorem 6.5", "Corollary 6.6"}
     assert verdicts.numbers_of("Corollaries A.3 to A.5") == {"Corollary A.3", "Corollary A.4", "Corollary A.5"}
+
+
+def test_no_figure_in_a_ground_is_typed():
+    """What is measured or computed stands as {name} there: nothing that looks like it is left."""
+    figure = re.compile(
+        r"(?<![\w.,^=≤≥<>(/√-])(?<![=≤≥<>] )(?<!\bof )(?<!\bat )(?<!\band )(?<!most )(?<!than )(?<!above )(?<!to )"
+        r"\d+(?:\.\d+|%|,\d{3}| times\b)"
+    )
+    typed = []
+    for paper in verdicts.read_verdicts().values():
+        for row in paper["claim"]:
+            text = re.sub(
+                r"\]\([^)]*\)|`[^`]*`|arXiv [\d.]+|within \d+%", "", f"{row.ground} {row.under} {row.would_change}"
+            )
+            text = re.sub(
+                rf"(?:{verdicts.KINDS}|Section|Definition)s? [A-Z0-9.]+(?:(?:,| and) [A-Z]?\d+\.\d+)*", "", text
+            )
+            typed += [f"{row.number}: {text[max(0, x.start() - 30) : x.end()]}" for x in figure.finditer(text)]
+    assert typed == []
 
 
 def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
@@ -526,12 +563,23 @@ def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
         ({"rows": ()}, "rows leave out byzantine/rate: 'none such'"),
         ({"study": "byzantine/none"}, "no study 'byzantine/none'"),
         ({"study": "", "audited": "nobody"}, "no audit of 'nobody'"),
-        ({"verdict": "maybe"}, "verdict = 'maybe'"),
-        ({"verdict": "fails", "would_change": ""}, "Theorem 1: fails, would_change = ''"),
+        ({"printed": "maybe"}, "'maybe'"), ({"reading": "perhaps", "under": "x"}, "'perhaps'"),
+        ({"printed": "fails", "would_change": ""}, "Theorem 1: fails, would_change = ''"),
         ({"would_change": "a figure"}, f"Theorem 1: {verdicts.PROVED}, would_change = 'a figure'"),
-    ):
+        ({"study": "", "ground": "{n}", "figures": {"n": "page: privacy.md ~ no such words"}}, "Theorem 1: n: nothing"),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=said):
             verdicts.verdict_cells(row._replace(**changes), DOCS, known)
+    figures = {
+        "a": "page: a.md ~ is (\\d+)%",
+        "b": "byzantine/rate: Lemma 1 ~ [\\d.]+ times",
+        "c": "computed: local_cost",
+    }
+    row, (begin, end) = row._replace(figures=figures), pages.marks("byzantine/rate")
+    (tmp_path / "a.md").write_text("it is 7%")
+    (tmp_path / "reproductions").mkdir()
+    (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}\n| Lemma 1 | p | 2.5 times | yes |\n{end}\n")
+    assert ground_figures.fill("{a} and {b}, {c}", row, tmp_path) == "7 and 2.5 times, 0.0149"
     (tmp_path / "verdicts.md").write_text("no marks")
     with pytest.raises(ValueError, match="one pair of lines"):
         verdicts.write_verdicts(tmp_path, known)
@@ -557,24 +605,30 @@ def test_instances_and_the_largest_ratio_are_counted_in_the_lines(tmp_path):
             table = table.replace("| - |", f"| {verdict} |", 1)
         page.write_text(f"{begin}\n{table}\n{end}\n")
         row = verdicts.Verdict("Lemma 1", "c", word, "g", rows=("byzantine/rate: a *",))
-        with pytest.raises(ValueError, match="Lemma 1") if said is None else contextlib.nullcontext():
-            assert verdicts.evidence(row, tmp_path) == f" ({said})"
+        for one in (row, row._replace(printed=verdicts.NOT_READABLE, reading=word, under="u")):
+            with pytest.raises(ValueError, match="Lemma 1") if said is None else contextlib.nullcontext():
+                assert verdicts.evidence(one, tmp_path) == f" ({said})"
 
 
-def test_two_claims_of_one_line_are_refused_and_a_changed_word_reaches_the_page(tmp_path):
+def test_two_claims_of_one_line_are_refused_and_a_changed_word_reaches_the_page(tmp_path, monkeypatch):
     (tmp_path / "reproductions").mkdir()
     begin, end = pages.marks("byzantine/rate")
     table = claims_table([Claim("a|b", "p", "m"), Claim("other", "", "m")])
     (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}\n{table}\n{end}\n")
     head = '[[paper]]\nname = "byzantine"\ntitle = "t"\n'
-    claim = '[[paper.claim]]\nnumber = "{}"\nclaim = "c"\nverdict = "{}"\nground = "g"\nrows = ["byzantine/rate: {}"]\n'
-    for word in ("fails", "not settled"):
-        (tmp_path / "verdicts.toml").write_text(head + claim.format("Lemma 1", word, "a|b"))
+    claim = '[[paper.claim]]\nnumber = "{}"\nclaim = "c"\nprinted = "{}"\nground = "g"\nrows = ["byzantine/rate: {}"]\n'
+    reading = 'reading = "reached"\nunder = "u"\n'
+    for i, (more, words) in enumerate(
+        (("", "fails"), ("", "not settled"), (reading, "fails; under a reading: reached"))
+    ):
+        (path := tmp_path / f"{i}.toml").write_text(head + claim.format("Lemma 1", words.split(";")[0], "a|b") + more)
+        monkeypatch.setattr(verdicts, "word_finder", partial(claim_records.word_finder, path=path))
         written = verdicts.text_with_words("byzantine/rate", tmp_path)
-        assert f"| a\\|b | p | m | - | Lemma 1: {word} |" in written and "| other |  | m |  |  |" in written
+        assert f"| a\\|b | p | m | - | Lemma 1: {words} |" in written and "| other |  | m |  |  |" in written
         (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}{written}{end}\n")
     both = claim.format("Lemma 1", "fails", "a*") + claim.format("Lemma 2", "fails", "*b")
-    (tmp_path / "verdicts.toml").write_text(head + both)
+    (path := tmp_path / "both.toml").write_text(head + both)
+    monkeypatch.setattr(verdicts, "word_finder", partial(claim_records.word_finder, path=path))
     with pytest.raises(ValueError, match=r"Lemma 1, Lemma 2 name byzantine/rate: 'a\|b'"):
         verdicts.text_with_words("byzantine/rate", tmp_path)
 
@@ -630,7 +684,8 @@ LONG = {
     "across/before-after", "across/counting", "across/coverage", "across/named-epsilon", "byzantine/aggregate",
     "byzantine/corruption", "byzantine/episodes", "byzantine/isolated", "byzantine/price", "byzantine/privacy",
     "byzantine/rate", "ldp-contextual/equal-budget", "ldp-contextual/favourable", "ldp-contextual/figure-1",
-    "ldp-contextual/map", "ldp-contextual/printed-form", "private-adversarial/experts-map",
+    "ldp-contextual/map", "ldp-contextual/printed-form", "ldp-contextual/squared-errors", "ldp-contextual/steps",
+    "private-adversarial/experts-map",
     "private-adversarial/price-of-privacy", "robust-linear/breakdown", "robust-linear/dimension",
     "robust-linear/figure-1", "robust-linear/regret",
 }  # fmt: skip
@@ -663,7 +718,9 @@ def test_a_study_through_the_command_line(tmp_path, capsys):
     assert main(["reproduce", "private-adversarial/exp3-leak", "--out", str(tmp_path), "--quiet"]) == 0
     study, home = papers.all_studies()["private-adversarial/exp3-leak"], tmp_path / "quick"
     said = capsys.readouterr().out
-    assert "| the paper says | we measure |" in said and study.title in said and "quick size" in said
+    assert "| the paper says | we measure | the claim |" in said and study.title in said and "quick size" in said
+    (row,) = (row for row in claim_records.read_verdicts()["private-adversarial"]["claim"] if "G.1)" in row.number)
+    assert said.count(f"{row.number}: {row.claim}\n    {row.say_words()}") == 1 and f"| {row.number} |" in said
     for figure in study.figures:
         assert (home / f"{figure}.png").stat().st_size > 5000 and len(pd.read_csv(home / f"{figure}.csv")) > 1
     assert len(pd.read_csv(home / "claims.csv")) >= 3

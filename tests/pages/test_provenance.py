@@ -1,7 +1,6 @@
 """Every cell that says what a paper says has a record, and every record names things that are there."""
 
 import re
-import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from test_citations import anchors
 
 from jaxbandits import algorithms, catalogue, papers
 from jaxbandits.papers.across.named_epsilon import GROUPS
+from jaxbandits.papers.verdicts import read_verdicts
 from jaxbandits.provenance import READ, RECORD_KINDS, ProvenanceRecord, as_printed, of_algorithm, records
 from jaxbandits.recipe import recipe_of
 
@@ -70,8 +70,8 @@ def wrong(page: str, heading: str, study: str, column: str, row: dict[str, str],
         verdict = row["holds"] in ("yes", "**no**")
         return "" if cell == said and (MECHANISMS[first].read or not verdict) else f"{said} is allowed, not {cell}"
     if page == "verdicts.md":
-        titles = {p["title"]: p["name"] for p in tomllib.loads((DOCS / "verdicts.toml").read_text())["paper"]}
-        study = f"{titles[heading]}/"
+        titles = {record["title"]: name for name, record in read_verdicts().items()}
+        return "" if records()[titles[heading].replace("-", "_")].read == (cell != "-") else "that paper was not read"
     if not cell:
         return ""
     found = of_row(study, first)
@@ -125,6 +125,7 @@ def test_every_record_names_things_that_are_there(record: ProvenanceRecord):
         assert set(record.settings) <= set(taken)
     known = [(name, row["statement"]) for name in papers.all_studies() for row in rows_of(name)]
     for study, beginnings in record.studies.items():
+        assert all(beginnings), "an empty beginning says nothing of any line"
         for beginning in beginnings:
             assert any(fnmatch(name, study) and statement.startswith(beginning) for name, statement in known), beginning
 

@@ -15,6 +15,7 @@ import pytest
 
 import jaxbandits
 from jaxbandits.stubs import PACKAGES, Stub
+from jaxbandits.typing import Scalar
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,6 +41,16 @@ def defaults(function: FunctionType) -> dict[str, str]:
 def plain(text: str) -> str:
     """A default as pyright writes it, 2.0 as 2, without the star that may follow it."""
     return re.sub(r"\b(\d+)\.0\b", r"\1", text).removesuffix(", *").replace(", )", ",)")
+
+
+def test_signatures_have_the_names_of_types():
+    """As `help` and IPython show them; what programs read of an annotation is the type itself."""
+    shown = {name: str(inspect.signature(one)) for name, one in FUNCTIONS.items()}
+    assert not [name for name, text in shown.items() if re.search(r"numpy\.|collections\.abc|typing\.|Optional", text)]
+    scale = inspect.signature(jaxbandits.mechanisms.laplace_scale)
+    assert str(scale) == "(sensitivity: Scalar, epsilon: Scalar) -> float"
+    assert scale.parameters["epsilon"].annotation == Scalar and str(scale.parameters["epsilon"]) == "epsilon: Scalar"
+    assert ", checkpoints: Vector | int = 200, dtype: DType = 'float32', " in shown["jaxbandits.sweep"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -228,7 +228,8 @@ def online_ucb(
         min_eigenvalue: The least eigenvalue lambda_min of the features' second moment. Where it is at most
             horizon^-power, additional noise Delta on features has the root of horizon^-power as its scale. The default:
             no such noise, and 1 / dim where a value is needed.
-        width: Which w of `theory.online_ucb_width` to use; "theory" is all exploration.
+        width: Which w of `theory.online_ucb_width` to use; "theory" is all exploration, and covers nothing where
+            features are perturbed (`min_eigenvalue`): there its Lemma 3.5 is false (docs/verdicts.md).
         radius_scale: Multiplies the width w.
         gradient_bound: Which G of `theory.online_ucb_gradient_bound` to use.
         failure_prob: The failure probability beta. The default: 1 / horizon. It enters the width's logarithm, and with

@@ -55,8 +55,9 @@ class PrmArguments(TypedDict, total=False):
         histogram_scale: Multiplies the histogram part ln(D / delta) / min(epsilon, 1) of T0; central moments only. The
             default was tried out: 2 to 6% of runs lost the best arm with 4, 0.2% with 8; with 16 T0 dominates the
             regret.
-        guard_bins: Bins added on each side of [-D, D]; central moments only. The default is the printed grid, on which
-            no bin sees mass above D: use 1, or a `mean_bound` that is r larger than the largest mean.
+        guard_bins: Bins added on each side of [-D, D]; central moments only. The default is the printed grid; where
+            2 D / r is an integer, no bin of it sees mass from D on, and elsewhere the number of bins is rounded up: use
+            1, or a `mean_bound` that is r larger than the largest mean.
         clip_mode: Truncation around the bin's edge; central moments only. ``"shifted"``: at 2 r + a, since the edge may
             be off by 2 r. ``"literal"``: at a, as printed, for which the bias bound fails where a is small.
     """

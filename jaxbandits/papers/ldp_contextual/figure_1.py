@@ -3,14 +3,18 @@
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from jaxbandits import algorithms as a
+from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual import instance
 from jaxbandits.papers.ldp_contextual.favourable import TOLD
 from jaxbandits.papers.ldp_contextual.instance import EPSILONS, PRIVATE_RIVALS, RIVALS, SDP, as_good, below, of_each
 from jaxbandits.papers.shared import REGRET, against, by_algorithm, ratios, series, with_numeric_key
-from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, decisive, swept
+from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
+from jaxbandits.statistics import mean_interval
 
 PAPER_TRIALS = 50  # the first seeds
 PRINTED = partial(a.online_ucb, calibration="paper", delta=instance.DELTA)
@@ -51,17 +55,18 @@ def orders(final, label) -> Claims:
 
 
 def comparators(final) -> Claims:
-    """O5: LinUCB < JDP < SDP < LDP at every privacy level, and each private curve falls as epsilon rises."""
+    """O5: LinUCB < JDP < SDP < LDP at every privacy level, and each private curve falls as epsilon rises?
+
+    No verdict: our copy of the paper has neither the picture nor a sentence that says so.
+    """
     for epsilon in EPSILONS:
         regret = of_each(final.sel(epsilon=epsilon))
+        held = all(below("", regret[low] - regret[high]).high < 0 for low, high in NEIGHBOURS)
         measured = series(RIVALS, [regret[name].mean() for name in RIVALS], REGRET)
-        evidence = decisive([below(f"{low} minus {high}", regret[low] - regret[high]) for low, high in NEIGHBOURS])
-        yield Claim(f"O5, ε = {epsilon:g}", "LinUCB < JDP < SDP < LDP", measured, evidence)
+        yield Claim(f"O5, ε = {epsilon:g}", "", f"{measured}; in this order{'' if held else ', not all'}")
     steps = {x: final.sel(algorithm=x).diff("epsilon").transpose("epsilon", "seed").values for x in PRIVATE_RIVALS}
     rising = [name for name, differences in steps.items() if not (differences.mean(1) < 0).all()]
-    measured = f"not {', '.join(rising)}" if rising else "all fall"
-    evidence = decisive([below(f"{name}, one step of ε", step) for name, found in steps.items() for step in found])
-    yield Claim("O5", "each private curve falls as ε rises", measured, evidence)
+    yield Claim("O5, each private curve falls as ε rises", "", f"not {', '.join(rising)}" if rising else "all fall")
 
 
 def alike(final, labels) -> Claim:
@@ -205,3 +210,35 @@ along_widths = partial(against, by_width, "width", names={"width": "scale of the
 CAPTION = "OnlineUCB with OGD, features and reward perturbed, ε = {:g}; contexts redrawn"
 WIDTH_PICTURES = {f"epsilon-{x:g}": along_widths(select={"epsilon": x}, caption=CAPTION.format(x)) for x in EPSILONS}
 WIDE = Study("Figure 1's orders at every width", "Figure 1", width_sweeps, WIDTH_PICTURES, width_claims)
+
+# ---- The paper names no step for OGD, and the studies above take the package's. With the textbook's, the printed noise
+# and a width of eight times the default, found on other seeds: whom is OnlineUCB below at epsilon = 10?
+
+LOW_PRIVACY, WIDER, STEP = EPSILONS[-1], 8.0, "printed noise, textbook step"
+STEPPING = {STEP: partial(NOISES["printed noise"], step="sqrt")}
+COMPARED = RIVALS | {"JDP, binary tree": partial(PRIVATE_RIVALS["JDP"], tree="binary")}
+
+
+def step_sweeps(full: bool) -> dict[str, Sweep]:
+    horizon, seeds = (instance.HORIZON, range(3000, 3200)) if full else (100, range(3000, 3004))
+    grid = {"epsilon": [LOW_PRIVACY], f"{STEP}.radius_scale": [1.0, WIDER]}
+    return {"steps": swept(STEPPING | COMPARED, instance.CONTEXTUAL, horizon, seeds, grid=grid)}
+
+
+def step_claims(results: Results) -> Claims:
+    final = final_regret(results["steps"]).isel(epsilon=0).transpose("algorithm", f"{STEP}.radius_scale", "seed")
+    rivals = of_each(final.isel({f"{STEP}.radius_scale": 0}))
+    for scale, ours in zip((1.0, WIDER), final.sel(algorithm=STEP).values, strict=True):
+        held = instance.order(LOW_PRIVACY, ours, rivals)
+        whose = f"{STEP}, {scale:g} times the width"
+        yield held._replace(statement=f"{held.statement}: {whose}")
+        apart = {name: mean_interval(ours - rivals[name]) for name in COMPARED}
+        measured = [f"{name} {mean:+,.0f} {brackets(low, high)}" for name, (mean, low, high) in apart.items()]
+        yield Claim(f"regret minus each rival's: {whose}", "", ", ".join(measured))
+        yield Claim(f"regret: {whose}", "", f"{ours.mean():,.0f} (median {np.median(ours):,.0f})")
+
+
+along_steps = partial(against, "steps", f"{STEP}.radius_scale", names={f"{STEP}.radius_scale": "scale of the width"})
+STEP_CAPTION = f"OGD with the textbook's step, features and reward perturbed, ε = {LOW_PRIVACY:g}; contexts redrawn"
+STEP_PICTURES = {"widths": along_steps(caption=STEP_CAPTION, width=6.0)}
+STEPPED = Study("Figure 1 at ε = 10 with the textbook's step", "Figure 1", step_sweeps, STEP_PICTURES, step_claims)

@@ -15,7 +15,7 @@ from jaxbandits.statistics import mean_interval
 NUM_ARMS, DIM, HORIZON = 100, 5, 20_000
 EPSILONS = [0.2, 1.0, 10.0]
 CONTEXTUAL = partial(e.contextual_linear, num_arms=NUM_ARMS, dim=DIM)
-DELTA = 0.1  # the paper's
+DELTA = 0.1  # ours: the paper states none
 
 
 def private_rivals(**settings: object) -> dict[str, partial[Any]]:

@@ -1,0 +1,145 @@
+"""The figures in the grounds of docs/verdicts.md: none is typed, each is read from a page or computed here.
+
+A row of verdicts.toml names them in `figures`: {name} of its text -> where from,
+
+    "PAPER/FIGURE: statement ~ pattern"   what the pattern finds first in that line's cells
+    "page: privacy.md ~ pattern"          the same in a page
+    "computed: name"                      a function of this file
+
+and a pattern's first group, if it has one, is what is shown.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import study_tables as pages
+
+from jaxbandits import theory
+from jaxbandits.papers.private_adversarial.experts_map import NUM_ARMS as EXPERTS_ARMS
+from jaxbandits.papers.private_adversarial.experts_map import compute_bounds_map
+from jaxbandits.papers.private_robust_mab.moment_order import EPSILONS, HORIZONS, slope_of_order
+from jaxbandits.papers.verdicts import Verdict
+
+
+def fill(text: str, row: Verdict, docs: Path) -> str:
+    """The text with its figures. ValueError where one is not found."""
+    return re.sub(r"\{(\w+)\}", lambda found: find_figure(row, found[1], docs), text)
+
+
+def find_figure(row: Verdict, name: str, docs: Path) -> str:
+    source = row.figures[name]
+    kind, _, rest = source.partition(": ")
+    if kind == "computed":
+        return COMPUTED[rest]()
+    where, _, pattern = rest.rpartition(" ~ ")
+    if kind == "page":
+        text = (docs / where).read_text(encoding="utf-8")
+    else:
+        lines = [line for line in pages.study_text(kind, docs).splitlines() if line.startswith(f"| {where} |")]
+        text = "\n".join(lines)
+    found = re.search(pattern, text)
+    if not found:
+        raise ValueError(f"{row.number}: {name}: nothing is {source!r}")
+    return found[1] if found.groups() else found[0]
+
+
+def cells_of_batched_exp4() -> str:
+    """Of the cells of Table 2's third region on the map of `experts-map`, those in which batched EXP4 is best.
+
+    Rates are compared without logarithms and without the term √N/ε.
+    """
+    frame = compute_bounds_map(full=True)["bounds"]
+    region = frame[frame["region"] & frame["panel"].str.startswith("rates")]
+    horizons = region["panel"].str.extract(r"T = (\S+)")[0].astype(float)
+    arms, count = float(EXPERTS_ARMS), 0
+    for n, epsilon, horizon in zip(region["num_experts"], region["epsilon"], horizons, strict=True):
+        as_arms, local = math.sqrt(n * horizon / epsilon), math.sqrt(arms * horizon) / epsilon
+        count += n ** (1 / 6) * math.sqrt(arms) * horizon ** (2 / 3) / epsilon ** (1 / 3) <= min(as_arms, local)
+    return f"{count:,} of {len(region):,}"
+
+
+def round_up(x: float, digits: int = 2) -> str:
+    step = 10.0 ** (math.floor(math.log10(x)) - digits + 1)
+    return f"{math.ceil(x / step - 1e-9) * step:.10g}"
+
+
+def local_divergence() -> float:
+    """T plays at epsilon = 1/√T, at most: T (e^(1/√T) - 1)²/4, largest at T = 1."""
+    return (math.e - 1) ** 2 / 4
+
+
+def local_cost() -> str:
+    """A gap of 1/4, twice: one of two hypotheses is missed half of the time with probability exp(-KL)/4 at least."""
+    return f"{math.floor(1e4 * math.exp(-local_divergence()) / 32) / 1e4:g}"
+
+
+def lemma_5_1(log_ratio: float) -> float:
+    """Least of the larger of γT/4 and the second term over √(T/ε), at p ε = `log_ratio`, τ₀ = 0.1 √(T/ε), γ ≤ 1/2.
+
+    With γ = g √(1/(εT)) they are g/4 and a/g - 0.05, a = (1 - e^(pε)/2) pε/4.
+    """
+    a = (1 - math.exp(log_ratio) / 2) * log_ratio / 4
+    return (math.sqrt(0.05**2 + a) - 0.05) / 2
+
+
+def lemma_e4_ratio(num_arms: float = 1e4, horizon: float = 1e9) -> str:
+    """What the second entry of η's minimum costs over 11 λ √(KT log K) log(KT), at λ = 1/log(KT)."""
+    size = math.log(num_arms * horizon)
+    return f"{math.sqrt(math.log(num_arms)) * (1 + 4 * math.log(horizon) / size) / 11:.2f}"
+
+
+def slope(order: int, *, upper: bool) -> str:
+    return f"{slope_of_order(order, EPSILONS[True], HORIZONS[True], upper=upper):.2f}"
+
+
+def figure_1_crossing(dim: int = 50, epsilon: float = 0.1) -> str:
+    """The T from which on the order of M2 is below that of M1."""
+    bounds = theory.robust_linear_action_bound, theory.robust_linear_reward_bound
+    return f"{1 + max(T for T in range(1, 10_000) if bounds[0](dim, T, epsilon) >= bounds[1](dim, T, epsilon))}"
+
+
+def byzantine_useful_from(num_agents: int = 10, dim: int = 4, corruption: float = 0.3) -> str:
+    """A power of ten up to which the last two terms of Theorem 6's bound without noise, with 200, exceed 2 N √d T."""
+    factor = (2 - 2 * corruption) / (1 - 2 * corruption)
+    for power in range(1, 40):
+        plays = 10.0**power
+        iota = math.log(128 * num_agents * plays / 0.05)
+        ridge, numerator = 8 * factor * math.sqrt(plays * iota), math.sqrt(plays * iota) * factor * 1.5
+        bound = 200 * num_agents * dim * math.sqrt(plays * iota) * (math.sqrt(ridge) + numerator / math.sqrt(ridge))
+        if bound < 2 * num_agents * math.sqrt(dim) * plays:
+            return f"10^{power - 1}"
+    raise ValueError("it is above at every T looked at")
+
+
+def agents_for_median_of_means() -> str:
+    """The fewest agents N at which 64/√N is no more than 4 C_α, α = 1/N."""
+    return f"{next(n for n in range(3, 10_000) if 64 / math.sqrt(n) <= 4 * (2 - 2 / n) / (1 - 2 / n))}"
+
+
+def slack_of_lemma_12() -> str:
+    """Of σ over R: (3 - √1.5) 8 C σ √(L ι k) covers (√2 - 1) 4 C (σ + R) √(L ι k)."""
+    owed, slack = 4 * (math.sqrt(2) - 1), 8 * (3 - math.sqrt(1.5))
+    return round_up(owed / (slack - owed))
+
+
+COMPUTED: dict[str, Callable[[], str]] = {
+    "cells_of_batched_exp4": cells_of_batched_exp4,
+    "local_divergence": lambda: round_up(local_divergence()),
+    "local_cost": local_cost,
+    "lemma_5_1_least": lambda: f"{min(map(lemma_5_1, np.linspace(0.35, 0.65, 31))):.3f}",
+    "lemma_5_1_near": lambda: f"{lemma_5_1(0.69):.4f}",
+    "lemma_e4_ratio": lemma_e4_ratio,
+    "figure_1_crossing": figure_1_crossing,
+    "byzantine_useful_from": byzantine_useful_from,
+    "agents_for_median_of_means": agents_for_median_of_means,
+    "slack_of_lemma_12": slack_of_lemma_12,
+    "plays_of_remark_3_7": lambda: f"{5**10:,}",
+    "plays_of_theorem_4_1": lambda: f"{5**8:,}",
+}
+for order in (2, 3, 4):
+    COMPUTED[f"slope_of_theorem_4_1_{order}"] = partial(slope, order, upper=False)
+    COMPUTED[f"slope_of_theorem_6_2_{order}"] = partial(slope, order, upper=True)
