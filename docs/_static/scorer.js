@@ -13,6 +13,7 @@ const ANSWERS = {
   "privacy": "epsilon, eps, delta, privacy budget, budget, differential privacy, ldp, local differential privacy, ledger, accounting, composition",
   "own_data": "csv, tsv, excel, spreadsheet, dataframe, pandas, parquet, numpy, own data, my data, dataset, labels, classification, logged data, log, click log, off policy evaluation, ope, propensity",
   "agent": "agent, my own loop, own loop, ask tell, online, production, deploy, web, web handler, service, save learner, load learner, warm start, overlapping requests",
+  "other_tools": "gymnasium, gym, mlflow, tensorboard, wandb, hydra, omegaconf, joblib, multiprocessing, pickle, submitit, slurm, callback",
   "extending": "own algorithm, new algorithm, custom algorithm, my algorithm, own environment, custom environment, plugin, protocol",
   "coming_from": "pymab, smpybandits, coba, obp, migrate, migration, open bandit pipeline",
   "comparison": "best arm identification, pure exploration, fixed confidence, fixed budget, other libraries, off policy evaluation, alternatives",

@@ -1,0 +1,31 @@
+"""The page on other tools: its blocks run where the tool is installed."""
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.pages
+PAGE = (Path(__file__).parents[2] / "docs/other_tools.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"^## (\w+)[^\n]*\n.*?^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL))
+# Section -> the module that it needs, and what is printed at the end; the one of gymnasium is run by test_blocks.py.
+NEEDS = {"MLflow": ("mlflow", ""), "Hydra": ("hydra", "ldp_ucb"), "joblib": ("joblib", ", ")}
+
+
+def test_every_section_has_its_block():
+    assert list(BLOCKS) == ["gymnasium", "MLflow", "Hydra", "joblib", "submitit"]
+    for code in BLOCKS.values():
+        compile(code, "block", "exec")
+
+
+@pytest.mark.parametrize("section", NEEDS)
+def test_a_block_runs_where_its_tool_is_installed(section, tmp_path):
+    module, printed = NEEDS[section]
+    if find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+    (tmp_path / "block.py").write_text(BLOCKS[section])
+    ran = subprocess.run([sys.executable, "block.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0 and printed in ran.stdout, ran.stderr[-2000:]
