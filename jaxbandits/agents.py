@@ -165,6 +165,9 @@ class Agent:
                 why = "runs in lockstep with plays" if self._single else "plays windows of its own"
                 remedy = "tell that first, forget() it where none comes, or take an algorithm that can wait, such as"
                 raise ValueError(f"{self.name} {why} and the last play waits for its reward: {remedy} ucb1 or linucb")
+            if self._plays >= self.horizon:
+                remedy = f"make an agent with horizon={2 * self.horizon}, since tuning, memory and privacy are for one"
+                raise ValueError(f"{self.name} has made all {self.horizon} plays of its horizon: {remedy}")
             given = self._check_context(context)
             while True:
                 window = self._next_window(given)
@@ -182,9 +185,6 @@ class Agent:
     def _next_window(self, given: Context) -> Window:
         """The coming window of the schedule; spans that are over are closed."""
         before, left = self._plays, self.horizon - self._plays
-        if left <= 0:
-            remedy = f"make an agent with horizon={2 * self.horizon}, since tuning, memory and privacy are for one"
-            raise ValueError(f"{self.name} has made all {self.horizon} plays of its horizon: {remedy}")
         if self._single:
             action, _, note = self._ask(
                 1, self._learner, np.int32(before + 1), shown := self._contexts_of_window(given, 1)
