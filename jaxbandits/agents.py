@@ -147,7 +147,8 @@ class Agent:
             context: What the play shows: [d] of a row, [K, d] features of each arm, [E, K] the advice of experts, [N,
                 K, d] for agents; before a window of P plays this for all of them, or [P, ...]. Nothing for algorithms
                 of arms, which read none.
-            event (str or int): Your name of the play, for rewards that come later or in another order.
+            event (str or int): Your name of the play, for rewards that come later, in another order,
+                or never.
 
         Returns:
             int: The arm; int32 [P] of an algorithm that plays windows, with one axis [N] more for agents.

@@ -66,8 +66,8 @@ def fitted(
     Args:
         log (Log): What `jb.read_logged` returns. Propensities are not used.
         model: A model of rewards, one an arm, fitted to its rows as they are shown. "ridge": least squares with ridge
-            |theta|^2. "logistic": the logarithmic loss with ridge / 2 |theta|^2, for rewards in [0, 1]. An object with
-            `fit(X, y)` and `predict` or `predict_proba` (the second class's probability), such as scikit-learn's, of
+            norm(theta)^2. "logistic": the logarithmic loss with ridge / 2 norm(theta)^2, for rewards in [0, 1]. An object
+            with `fit(X, y)` and `predict` or `predict_proba` (the second class's probability), such as scikit-learn's, of
             which every arm gets a deep copy; give it a `random_state`, so that every process fits the same. What is
             expected is cut to the log's range of rewards, but for "logistic". The default: "logistic" where all rewards
             are 0 or 1, otherwise "ridge".
