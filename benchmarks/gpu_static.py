@@ -531,7 +531,7 @@ def compile_what_is_asked(target: str) -> None:
     import jax
 
     for line in sys.stdin:
-        form, name = line.split(maxsplit=1)
+        form, name = line.strip().split(maxsplit=1)
         try:
             text = compiled_text(name, target, form)
             answer: dict[str, Any] = {"kernels": kernels_in(text), "waits": waits_in(text)}

@@ -66,11 +66,11 @@ def fitted(
     Args:
         log (Log): What `jb.read_logged` returns. Propensities are not used.
         model: A model of rewards, one an arm, fitted to its rows as they are shown. "ridge": least squares with ridge
-            norm(theta)^2. "logistic": the logarithmic loss with ridge / 2 norm(theta)^2, for rewards in [0, 1]. An object
-            with `fit(X, y)` and `predict` or `predict_proba` (the second class's probability), such as scikit-learn's, of
-            which every arm gets a deep copy; give it a `random_state`, so that every process fits the same. What is
-            expected is cut to the log's range of rewards, but for "logistic". The default: "logistic" where all rewards
-            are 0 or 1, otherwise "ridge".
+            times the square of theta's norm. "logistic": the logarithmic loss with half of that, for rewards in [0, 1].
+            An object with `fit(X, y)` and `predict` or `predict_proba` (the second class's probability), such as
+            scikit-learn's, of which every arm gets a deep copy; give it a `random_state`, so that every process fits
+            the same. What is expected is cut to the log's range of rewards, but for "logistic". The default: "logistic"
+            where all rewards are 0 or 1, otherwise "ridge".
         ridge: Of "ridge" and "logistic"; it shrinks the bias, too.
         noise: The law of rewards. "bernoulli": 0 or 1. "gaussian": what is expected plus noise of the residuals'
             standard deviation. The default: "bernoulli" where all rewards of the log are 0 or 1.

@@ -25,7 +25,14 @@ ROOT = Path(__file__).parents[2]
 # What a block may ask for at most, by the name of the argument: the one way in which blocks get small.
 LARGEST = {"horizon": 300, "seeds": 8, "report_seeds": 8, "trials": 12, "runs": 2000}
 # What is imported thanks to an extra of pyproject.toml.
-BROUGHT = {"bench": ["numba"], "data": ["pyarrow", "sklearn"], "export": ["zarr"], "ray": ["ray"], "tune": ["optuna"]}
+BROUGHT = {
+    "bench": ["numba"],
+    "data": ["pyarrow", "sklearn"],
+    "export": ["zarr"],
+    "gym": ["gymnasium"],
+    "ray": ["ray"],
+    "tune": ["optuna"],
+}
 # Extras that bring nothing to import by a name of its own, or that only developers install.
 OTHERS = {"cuda12", "cuda13", "tpu", "bench-peers", "docs", "dev"}
 publish = SimpleNamespace(**runpy.run_path(str(ROOT / ".github/publish.py"), run_name="publish"))

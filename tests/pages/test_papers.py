@@ -646,7 +646,7 @@ def labels_of(study):
 def shape(text, labels):
     """A text with @ for a label and # for a number, or for a list of them: of both a full run has more."""
     # few seeds and keys of one value, which depend on the size
-    text = re.sub(r" \(few: it may miss more often\)|; [^;=]+ = [^\s;=,]+(?=;|$)", "", text)
+    text = re.sub(r" \(few: it may miss more often\)|; [^;=\d]+ = [^\s;=,]+(?=;|$)", "", text)
     for label in labels:
         text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", "@", text)
     number = r"(?<![\w.])[-+∓±]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+|[kMGT]\b)?%?"  # an axis has 100M, another 10G
