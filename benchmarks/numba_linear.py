@@ -234,14 +234,15 @@ def robust_elimination(actions, means, params, corruption, value, horizon, lanes
 
     Lambda is rho^2 / n and the radius the practical one. Returns the final pseudo-regret [lanes].
     """
-    b, alpha = float(params.laplace_scale), float(params.corruption_bound)
-    spread = float(params.noise_scale) ** 2 + 2 * b * b
-    bias = params.corruption_scale * math.sqrt((1 + spread) * alpha) + params.bias_scale * alpha if alpha > 0 else 0.0
-    numbers = float(params.slack), spread, b, float(params.log_term), float(params.sampling_scale), float(bias)
+    own = params.own.radius
+    b, alpha = float(own.laplace_scale), float(own.corruption_bound)
+    spread = float(own.noise_scale) ** 2 + 2 * b * b
+    bias = own.corruption_scale * math.sqrt((1 + spread) * alpha) + own.bias_scale * alpha if alpha > 0 else 0.0
+    numbers = float(params.design_slack), spread, b, float(own.log_term), float(own.sampling_scale), float(bias)
     actions = np.asarray(actions, float)
     arms, d = actions.shape
     loop = _robust_elimination(arms, d, -(-d // 8) * 8)
     settings = F32(corruption), F32(value), horizon, lanes, seed
     return loop(
-        actions, np.asarray(means, float), np.asarray(params.sizes, float), (*numbers, 4 * (1 + spread)), *settings
+        actions, np.asarray(means, float), np.asarray(params.own.sizes, float), (*numbers, 4 * (1 + spread)), *settings
     )

@@ -52,7 +52,7 @@ class AgentState(NamedTuple):
     context: Context  # of the play chosen last
     action: Array  # int32 [1] | [1, N], what was chosen
     note: Note
-    waits: np.bool_ | Array  # , whether it waits for its reward
+    waits: np.bool_ | Array  # whether that play waits for its reward
 
 
 class Window(NamedTuple):
@@ -329,12 +329,9 @@ class Agent:
 
     def _program_digest(self) -> str:
         """What it computes and with which numbers; empty where a user's functions have no stable description."""
-        learner, shown = (
-            self._learner,
-            self._contexts_of_window(self._empty_context(), 1) if None not in self._sizes else None,
-        )
-        if shown is None:
+        if None in self._sizes:
             return ""
+        learner, shown = self._learner, self._contexts_of_window(self._empty_context(), 1)
         params, seed, t = self._params, np.uint32(0), np.int32(1)
         made = jax.make_jaxpr(functools.partial(self._functions.ask, 1), return_shape=True)
         asked, (action, _, note) = made(params, seed, learner, t, shown)

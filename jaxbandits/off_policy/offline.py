@@ -216,7 +216,8 @@ def _judge(policy: Any, settings: Settings, label: str, position: int = 0) -> Of
     if isinstance(policy, Log):
         if not _are_alike(policy, log):
             raise ValueError(f"{label} is another log than the one it is judged on: give that one")
-        estimator, weights, widest = "ips", np.ones(len(log.arm)), 1.0
+        estimator, weights, widest = "ips", np.ones(len(log.arm)), 1.0  # with these weights the mean reward
+        settings = settings._replace(estimator=estimator)
     else:
         probabilities = probabilities_of(policy, log, label)
         propensity = np.nan if log.propensity is None else log.propensity

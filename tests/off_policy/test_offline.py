@@ -95,6 +95,7 @@ def test_what_must_agree_agrees():
     np.testing.assert_allclose(first.interval, second.interval, rtol=1e-12)
     for name in ("ips", "snips", "dr", "replay"):  # the policy that logged
         found = jb.offline(LOG, LOG, estimator=name)
+        assert found.estimator == "ips"  # of weights 1: no model and no other weights enter
         np.testing.assert_allclose([found.value, found.effective_size], [0.3375, 400], rtol=1e-14)
     np.testing.assert_allclose(quiet(LOGGING[CONTEXT], LOG, estimator="ips").value, 0.3375, rtol=1e-14)
     # any expected rewards leave dr without bias, so they may leave the range; only the Bernstein bound needs it
