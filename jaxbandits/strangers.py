@@ -1,0 +1,255 @@
+"""`jb.foreign`: other people's learners, in NumPy, PyTorch or plain Python, where an algorithm's factory goes.
+
+They are played in processes of their own, one a core, on the rewards that the world would pay an algorithm of this
+package (`sweeps.engines.strangers`), and audited there (`auditing.strangers`).
+"""
+
+import contextlib
+import importlib.util
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn
+
+from jaxbandits import strangers_process
+from jaxbandits.formatting import show
+from jaxbandits.protocol import Algorithm, Program, Span
+from jaxbandits.recipe import unwrap
+from jaxbandits.strangers_process import Rows, Stranger
+from jaxbandits.validation import choice, declare
+
+# One thread of every library for matrices: the processes are as many as there are cores
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
+READS = {"arms": "arms", "losses": "arms", "decision set": "decision set", "row": "row"}  # as `who_plays.READS`
+
+
+class StrangerError(RuntimeError):
+    """Someone else's learner failed while it was played."""
+
+
+class Learner(NamedTuple):
+    """A foreign learner with its arguments. It stands where a program has `init`."""
+
+    foreign: "Foreign"
+    arguments: Mapping[str, Any]
+
+    def __hash__(self) -> int:
+        return id(self.foreign)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __call__(self, params: Any, draws: Any, /) -> NoReturn:
+        played = "jb.sweep, jb.tune, jb.worst_case, jb.check and jb.audit play it"
+        raise TypeError(f"{self.foreign.__name__} is a foreign learner, which cannot be compiled: {played}")
+
+    def stranger(self, view: Callable[..., Any] | None = None) -> Stranger:
+        """What a process needs to play it."""
+        foreign = self.foreign
+        return Stranger(
+            foreign.make, self.arguments, foreign.seeded, foreign.ask, foreign.tell, foreign.diagnose, view,
+            losses=foreign.plays_on_losses, contexts=foreign.plays_on in ("row", "decision set"),
+        )  # fmt: skip
+
+
+def learner_of(program: Program) -> Learner | None:
+    """The foreign learner that a program stands for; None for a program of one's own."""
+    return program.init if isinstance(program.init, Learner) else None
+
+
+def _refuse(*_: Any) -> NoReturn:
+    raise TypeError("a foreign learner cannot be compiled")
+
+
+class Foreign:
+    """A factory of someone else's learner, as `jb.foreign` returns it."""
+
+    def __init__(
+        self, make: Callable[..., Any], ask: Any, tell: Any, plays_on: str, version: Any, diagnose: Any
+    ) -> None:
+        self.make, self.ask, self.tell, self.version, self.diagnose = make, ask, tell, version, diagnose
+        self.plays_on, self.plays_on_losses = READS[plays_on], plays_on == "losses"
+        self.__name__, self.__module__ = unwrap(make).name, getattr(unwrap(make).function, "__module__", "")
+        try:
+            signature = inspect.signature(make)
+        except (TypeError, ValueError):  # of a class that is compiled
+            signature = inspect.Signature()
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        taken = {name: p for name, p in signature.parameters.items() if p.kind in named}
+        self.seeded = "seed" in taken
+        keywords = [p.replace(kind=p.KEYWORD_ONLY) for name, p in taken.items() if name != "seed"]
+        self.__signature__ = inspect.Signature(keywords)
+
+    def __call__(self, **arguments: Any) -> Algorithm:
+        """The learner with its arguments, for a sweep to play."""
+        program = Program(Learner(self, arguments), _refuse, _refuse, _refuse)
+        horizon = int(arguments.get("horizon", 1))
+        name, number = self.__name__, 0 if self.version is None else self.version
+        config = {"name": name, **arguments}
+        return Algorithm(program, (Span(1, horizon),), (), version=(name, number), config=config, plays_on=self.plays_on)
+
+    def __repr__(self) -> str:
+        return f"jb.foreign({self.__name__})"
+
+
+@declare(check=False)
+def foreign(
+    make: Callable[..., Any],
+    *,
+    ask: Callable[..., Any] | None = None,
+    tell: Callable[..., Any] | None = None,
+    plays_on: Literal["arms", "losses", "decision set", "row"] = "arms",
+    version: int | str | None = None,
+    diagnose: Callable[..., Any] | None = None,
+) -> Foreign:
+    """Someone else's learner, in NumPy, PyTorch or plain Python, wherever a factory of an algorithm goes.
+
+    Args:
+        make (callable): A class or function that makes a learner. It is called once a run, by name, with what it names
+            of `horizon`, `num_arms`, `dim`, `seed` (the run's number), and keys of a grid.
+        ask (callable, optional): ``ask(learner, context) -> arm``: an integer from 0. The default: the learner's method
+            of the first pair that it has of (`ask`, `tell`), (`act`, `update`), (`select_arm`, `update`), (`predict`,
+            `partial_fit`); a method gets the context where it takes one.
+        tell (callable, optional): ``tell(learner, arm, reward, context)``. The default: as for `ask`.
+        plays_on ({"arms", "losses", "decision set", "row"}): "arms", which is the default: the learner sees no context,
+            which is None. "losses": it is told 1 - reward. "decision set": contexts are features [num_arms, dim] of
+            the arms. "row": one row [dim] for all arms. Contexts are NumPy arrays.
+        version (int or str, optional): What its results are kept under in a store: raise it when the learner changes.
+            The default: nothing of it is kept.
+        diagnose (callable, optional): ``diagnose(learner) -> {name: number}`` at the end of a run: variables of the
+            result. The default: none.
+
+    Returns:
+        Foreign: A factory of an algorithm, for `jb.sweep` and what is built on it.
+
+    Raises:
+        TypeError: For what is no function, and a `version` that is neither an integer nor text.
+        ValueError: For another `plays_on`.
+
+    Note:
+        Learners are played in Python, in processes of their own, one a core. They see the rewards that other algorithms
+        would see in the same run, so that `jb.compare` pairs them. A learner whose randomness follows from `seed` gives
+        the same run again.
+
+    >>> import jaxbandits as jb
+    >>> class Greedy:
+    ...     def __init__(self, num_arms):
+    ...         self.sums, self.counts = [0.0] * num_arms, [0] * num_arms
+    ...     def ask(self):
+    ...         return max(range(len(self.sums)), key=lambda a: self.sums[a] / self.counts[a] if self.counts[a] else 9)
+    ...     def tell(self, arm, reward):
+    ...         self.sums[arm] += reward
+    ...         self.counts[arm] += 1
+    >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    >>> ds = jb.sweep({"theirs": jb.foreign(Greedy), "ours": "ucb1"}, arms, horizon=100, seeds=8, progress=False)
+    >>> dict(ds.pulls.sel(algorithm="theirs").sum("arm").max().coords), int(ds.pulls.sel(algorithm="theirs").sum())
+    ({'algorithm': <xarray.DataArray 'algorithm' ()> ...
+    """
+    for name, given in (("make", make), ("ask", ask), ("tell", tell), ("diagnose", diagnose)):
+        if not callable(given) and (given is not None or name == "make"):
+            raise TypeError(f"{name} = {show(given)} is no function: give a class or function, without calling it")
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int | str)):
+        raise TypeError(f"version = {show(version)} must be an integer or text, raised when the learner changes")
+    return Foreign(make, ask, tell, choice("plays_on", plays_on, tuple(READS)), version, diagnose)
+
+
+# ---- processes that play
+
+
+def _pickle(stranger: Stranger) -> bytes:
+    """A stranger for another process. What that cannot import by its name travels with its code."""
+    import cloudpickle
+
+    travelling = []
+    for part in (stranger.make, stranger.ask, stranger.tell, stranger.diagnose, stranger.view):
+        name = getattr(unwrap(part).function, "__module__", None) or "__main__"
+        with contextlib.suppress(ValueError, ImportError):
+            if name != "__main__" and name in sys.modules and importlib.util.find_spec(name) is None:
+                travelling.append(sys.modules[name])
+    try:
+        for module in travelling:
+            cloudpickle.register_pickle_by_value(module)
+        return bytes(cloudpickle.dumps(stranger))
+    except Exception as error:
+        remedy = "make it inside `make`, which is called where it is played"
+        raise TypeError(f"{show(stranger.make)} cannot be sent to another process ({error}): {remedy}") from error
+    finally:
+        for module in travelling:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+class StrangerProcess:
+    """One process that plays strangers. A call waits for its answer."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-P", strangers_process.__file__]
+        environment = {**os.environ, **ONE_THREAD}
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=1 << 20
+        )
+        self.numbers: dict[int, tuple[Stranger, int]] = {}
+
+    def send(self, *request: Any) -> None:
+        """Ask for something, whose answer is to be taken next."""
+        assert self.process.stdin is not None
+        try:
+            pickle.dump(request, self.process.stdin, protocol=5)
+            self.process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise StrangerError(f"the process that plays it ended with status {self.process.wait()}") from None
+
+    def take(self) -> Any:
+        """The answer to what was asked."""
+        assert self.process.stdout is not None
+        try:
+            kind, answer = pickle.load(self.process.stdout)
+        except (EOFError, ValueError):
+            raise StrangerError(f"the process that plays it ended with status {self.process.wait()}") from None
+        if kind == "error":
+            play, reason, trace = answer
+            error = StrangerError(f"play {play}: {reason}" if play else reason)
+            error.add_note(trace)
+            raise error
+        return answer
+
+    def ask(self, *request: Any) -> Any:
+        """The answer to a request."""
+        self.send(*request)
+        return self.take()
+
+    def number(self, stranger: Stranger) -> int:
+        """What the process calls a stranger, which it is told the first time."""
+        if id(stranger) not in self.numbers:
+            self.numbers[id(stranger)] = stranger, len(self.numbers)
+            self.ask("stranger", self.numbers[id(stranger)][1], list(sys.path), _pickle(stranger))
+        return self.numbers[id(stranger)][1]
+
+    def play_many(self, stranger: Stranger, seeds: list[int], rows: Rows) -> tuple[Any, Any]:
+        """As `strangers_process.play_many`."""
+        arms, seen = self.ask("many", self.number(stranger), seeds, rows)
+        return arms, seen
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def processes(number: int) -> Iterator[list[StrangerProcess]]:
+    """So many processes, which end with the block."""
+    started = [StrangerProcess() for _ in range(number)]
+    try:
+        yield started
+    finally:
+        for one in started:
+            one.end()
