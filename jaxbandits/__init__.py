@@ -38,6 +38,7 @@ __getattr__, __dir__, __all__ = load_lazily(
         "reports.page": ["report"],
         "searching": ["Tuning", "WorstCase", "tune", "worst_case"],
         "statistics": ["compare", "decisions", "slope", "summary", "table"],
+        "strangers": ["StrangerError", "foreign"],
         "sweeps": ["SweepError", "cores", "load", "save", "simulate", "sweep", "until"],
     },
 )

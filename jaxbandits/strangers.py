@@ -85,17 +85,21 @@ class Foreign:
             signature = inspect.Signature()
         named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         taken = {name: p for name, p in signature.parameters.items() if p.kind in named}
-        self.seeded = "seed" in taken
-        keywords = [p.replace(kind=p.KEYWORD_ONLY) for name, p in taken.items() if name != "seed"]
-        self.__signature__ = inspect.Signature(keywords)
+        self.seeded, self.names = "seed" in taken, [name for name in taken if name != "seed"]
+        keywords = {name: p.replace(kind=p.KEYWORD_ONLY) for name, p in taken.items() if name != "seed"}
+        keywords.setdefault("horizon", inspect.Parameter("horizon", inspect.Parameter.KEYWORD_ONLY, default=None))
+        self.__signature__ = inspect.Signature(list(keywords.values()))
 
     def __call__(self, **arguments: Any) -> Algorithm:
         """The learner with its arguments, for a sweep to play."""
-        program = Program(Learner(self, arguments), _refuse, _refuse, _refuse)
-        horizon = int(arguments.get("horizon", 1))
+        given = {key: value for key, value in arguments.items() if key in self.names}
+        program = Program(Learner(self, given), _refuse, _refuse, _refuse)
+        horizon = int(arguments.get("horizon") or 1)
         name, number = self.__name__, 0 if self.version is None else self.version
         config = {"name": name, **arguments}
-        return Algorithm(program, (Span(1, horizon),), (), version=(name, number), config=config, plays_on=self.plays_on)
+        return Algorithm(
+            program, (Span(1, horizon),), (), version=(name, number), config=config, plays_on=self.plays_on
+        )
 
     def __repr__(self) -> str:
         return f"jb.foreign({self.__name__})"
@@ -178,7 +182,7 @@ def _pickle(stranger: Stranger) -> bytes:
     try:
         for module in travelling:
             cloudpickle.register_pickle_by_value(module)
-        return bytes(cloudpickle.dumps(stranger))
+        return bytes(cloudpickle.dumps(tuple(stranger)))
     except Exception as error:
         remedy = "make it inside `make`, which is called where it is played"
         raise TypeError(f"{show(stranger.make)} cannot be sent to another process ({error}): {remedy}") from error
@@ -235,7 +239,7 @@ class StrangerProcess:
 
     def play_many(self, stranger: Stranger, seeds: list[int], rows: Rows) -> tuple[Any, Any]:
         """As `strangers_process.play_many`."""
-        arms, seen = self.ask("many", self.number(stranger), seeds, rows)
+        arms, seen = self.ask("many", self.number(stranger), seeds, tuple(rows))
         return arms, seen
 
     def end(self) -> None:

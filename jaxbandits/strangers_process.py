@@ -69,7 +69,7 @@ class Player:
         stranger, ask, tell, learner = self.stranger, self.ask, self.tell, self.learner
         rewards = np.ascontiguousarray(rows.rewards, np.float64)
         plays, arms = rewards.shape
-        pays, played, seen = memoryview(1 - rewards if stranger.losses else rewards), list[int](), list[Any]()
+        pays, played, seen, t = memoryview(1 - rewards if stranger.losses else rewards), list[int](), list[Any](), 0
         add, view, contexts = played.append, stranger.view, rows.contexts
         try:
             if contexts is None and view is None:  # a look at the context would cost as much as a quick learner
@@ -90,8 +90,7 @@ class Player:
                     if view is not None:
                         seen.append(np.ravel(np.asarray(view(learner, arm, rewards[t, arm]), np.float64)))
         except Exception as error:
-            play = self.plays + len(played) + (not played or len(seen) == len(played) or view is None)
-            raise PlayError(max(play, 1), describe(error)) from error
+            raise PlayError(self.plays + t + 1, describe(error)) from error
         self.plays += plays
         return played, seen
 
@@ -186,16 +185,16 @@ def serve(requests: Any, answers: Any) -> None:
             if kind == "stranger":
                 number, path, pickled = about
                 sys.path[:] = path
-                strangers[number] = pickle.loads(pickled)
+                strangers[number] = Stranger(*pickle.loads(pickled))
                 answer: Any = None
             elif kind == "many":
                 number, seeds, rows = about
-                answer = play_many(strangers[number], seeds, rows)
+                answer = play_many(strangers[number], seeds, Rows(*rows))
             elif kind == "begin":
                 number, seed = about
                 answer, player = None, Player(strangers[number], seed)
             elif kind == "play" and player is not None:
-                answer = np.array(player.play(about[0])[0], np.int32)
+                answer = np.array(player.play(Rows(*about[0]))[0], np.int32)
             elif player is not None:
                 answer = player.diagnose()
             said = ("ok", answer)
