@@ -5,6 +5,7 @@ package (`sweeps.engines.strangers`), and audited there (`auditing.strangers`).
 """
 
 import contextlib
+import hashlib
 import importlib.util
 import inspect
 import os
@@ -12,8 +13,9 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
+
+import jax.numpy as jnp
 
 from jaxbandits import strangers_process
 from jaxbandits.formatting import show
@@ -52,6 +54,13 @@ class Learner(NamedTuple):
         played = "jb.sweep, jb.tune, jb.worst_case, jb.check and jb.audit play it"
         raise TypeError(f"{self.foreign.__name__} is a foreign learner, which cannot be compiled: {played}")
 
+    def identity(self) -> list[Any]:
+        """What its runs follow from, where nothing but its version changes: plain values, numbers and arrays."""
+        foreign = self.foreign
+        parts = [one for one in (foreign.make, foreign.ask, foreign.tell, foreign.diagnose) if one is not None]
+        codes = [(describe_code(one), unwrap(one).bound) for one in parts]
+        return [foreign.version, foreign.plays_on_losses, codes, dict(self.arguments)]
+
     def stranger(self, view: Callable[..., Any] | None = None) -> Stranger:
         """What a process needs to play it."""
         foreign = self.foreign
@@ -61,13 +70,53 @@ class Learner(NamedTuple):
         )  # fmt: skip
 
 
+# ---- what is compiled in the place of a foreign learner, where sizes and names of the world around it are wanted
+
+
+def _keep_nothing(params: Any, draws: Any) -> tuple[()]:
+    return ()
+
+
+def _first_arm(params: Any, state: Any, draws: Any, t: Any, context: Any) -> tuple[Any, None, tuple[()]]:
+    return jnp.zeros_like(t), None, ()
+
+
+def _send_nothing(params: Any, note: Any, draws: Any, t: Any, context: Any, action: Any, reward: Any, play: Any) -> Any:
+    return ()
+
+
+def _stay(params: Any, state: Any, draws: Any, t_last: Any, note: Any, message: Any, used: Any) -> tuple[Any, Any]:
+    return state, ()
+
+
+STAND_IN = Program(_keep_nothing, _first_arm, _send_nothing, _stay)
+
+
 def learner_of(program: Program) -> Learner | None:
     """The foreign learner that a program stands for; None for a program of one's own."""
     return program.init if isinstance(program.init, Learner) else None
 
 
 def _refuse(*_: Any) -> NoReturn:
-    raise TypeError("a foreign learner cannot be compiled")
+    raise TypeError("a foreign learner cannot be compiled: give it to jb.sweep itself, not to a conversion")
+
+
+def describe_code(function: Any) -> str:
+    """What a function or class is, in words that change with its code."""
+    inside, _, name = unwrap(function)
+    try:
+        text = inspect.getsource(inside)
+    except (OSError, TypeError):
+        parts = vars(inside).values() if isinstance(inside, type) else [inside]
+        text = "".join(map(_code_text, (getattr(x, "__code__", None) for x in parts)))
+    return hashlib.sha256(f"{getattr(inside, '__module__', '')}.{name} {text}".encode()).hexdigest()
+
+
+def _code_text(code: Any) -> str:
+    if code is None:
+        return ""
+    inner = [_code_text(x) if hasattr(x, "co_code") else repr(x) for x in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {inner}"
 
 
 class Foreign:

@@ -43,6 +43,10 @@ class Rows(NamedTuple):
     contexts: Any  # [P, ...]; None: nothing is shown
     rewards: Any  # float64 [P, K], of every arm
 
+    def first(self, plays: int) -> "Rows":
+        """The first of them."""
+        return Rows(None if self.contexts is None else self.contexts[:plays], self.rewards[:plays])
+
 
 class PlayError(Exception):
     """A stranger failed in a play; 0: before the first."""
@@ -190,13 +194,11 @@ def serve(requests: Any, answers: Any) -> None:
             elif kind == "many":
                 number, seeds, rows = about
                 answer = play_many(strangers[number], seeds, Rows(*rows))
-            elif kind == "begin":
-                number, seed = about
-                answer, player = None, Player(strangers[number], seed)
-            elif kind == "play" and player is not None:
-                answer = np.array(player.play(Rows(*about[0]))[0], np.int32)
-            elif player is not None:
-                answer = player.diagnose()
+            else:
+                number, seed, fresh, rows, last = about
+                player = Player(strangers[number], seed) if fresh or player is None else player
+                arms = np.array(player.play(Rows(*rows))[0], np.int32)
+                answer = arms, player.diagnose() if last else {}
             said = ("ok", answer)
         except BaseException as error:
             play, reason = (error.play, error.reason) if isinstance(error, PlayError) else (0, describe(error))

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxbandits.contract import describe_error
 from jaxbandits.formatting import size
+from jaxbandits.strangers import STAND_IN
 from jaxbandits.sweeps import estimate
 from jaxbandits.sweeps.dataset import Results, arrays_of, plan_of_runs
 from jaxbandits.sweeps.engines import calls as work
@@ -26,6 +27,7 @@ from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, ve
 from jaxbandits.sweeps.engines.local import Local, Orders
 from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.remaining import Remaining
+from jaxbandits.sweeps.engines.strangers import Strangers, try_out
 from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, describe_missing, load
@@ -118,7 +120,7 @@ def check_sweep(
     began = time.perf_counter()
     work.check_parts(plan)
     plan, keys, nameless = identify_cells(plan, engine.machine.platform, stored=directory is not None)
-    plan = work.add_lane_shapes(plan)
+    plan = try_out(work.add_lane_shapes(plan))
     recorded = max(map(len, plan.times.values()))
     check_room(work.total_bytes(plan), directory, len(plan.seeds), recorded)
     calls = work.fitting(plan, work.seeds_of_shard(plan), engine.machine)  # raises now where the memory is too small
@@ -250,6 +252,16 @@ class SweepRun:
     def _play(self, sweep: Prepared, machine: Machine, calls: list[work.Call], put: Put | None = None) -> None:
         """Compute calls for `put`, or for the store; afterwards raise what went wrong."""
         plan, store = sweep.plan, sweep.store
+        theirs = [call for call in calls if plan.groups[call.group].parts.program is STAND_IN]
+        if theirs and len(theirs) < len(calls):  # foreign learners come last, in processes of their own
+            try:
+                self._play(sweep, machine, [call for call in calls if call not in theirs], put)
+            except Exception:
+                self._play(sweep, machine, theirs, put)
+                raise
+            return self._play(sweep, machine, theirs, put)
+        engine = Strangers(machine) if theirs else sweep.engine
+        machine = engine.machine if theirs else machine
         remaining = Remaining(plan, calls, machine)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
@@ -287,7 +299,7 @@ class SweepRun:
                 say=meter.print_above_bar, report=meter.report, compiling=meter.compiling, compiles=meter.compiles
             )
         with contextlib.closing(meter.bar) if sweep.progress else contextlib.nullcontext():
-            sweep.engine.run(plan, remaining, machine, orders)
+            engine.run(plan, remaining, machine, orders)
         for call in calls:
             self.computed += work.weight(call, plan)
             self.lanes_computed += call.seeds * len(call.cells)

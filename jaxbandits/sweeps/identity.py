@@ -31,6 +31,8 @@ from jaxbandits.contract import at_line, first_line, naming, operations, runs_ow
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
 from jaxbandits.selection import label_digest
 from jaxbandits.spans import Segment
+from jaxbandits.strangers import learner_of
+from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.compilation import executables, settings
 from jaxbandits.sweeps.compilation.compiled import Compiled
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint
@@ -68,6 +70,9 @@ def identify_cells(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[
             try:
                 if isinstance(program, NoIdentity):
                     raise program
+                learner = learner_of(plan.cells[c].algorithm.program)
+                if learner is not None and learner.foreign.version is None:
+                    raise NoIdentity("it is foreign code without a version=, which says when its runs are the same")
                 keys[c] = _sha([shared, *inputs_of_cell(plan.cells[c], group.times, plan.dtype, known)])
             except NoIdentity as reason:
                 keys[c] = _sha(uuid.uuid4().hex)
@@ -155,6 +160,9 @@ def _inputs_of_part(
 
 def _own_version(part: Algorithm | Environment | Adversary) -> str | None:
     """The number that a user gave a part, for what nothing else shows, such as a baseline's file; None for our own."""
+    if isinstance(part, Algorithm) and (learner := learner_of(part.program)) is not None:
+        anew = uuid.uuid4().hex if learner.foreign.version is None else ""
+        return json.dumps([jsonable(learner.identity()), anew])
     config: Any = part.config
     ours = isinstance(config, Arguments) and config.home.partition(".")[0] == __name__.partition(".")[0]
     if ours and config.built[-1] == part.version:

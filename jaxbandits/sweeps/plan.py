@@ -22,6 +22,7 @@ from jaxbandits.protocol import Adversary, Algorithm, Case, Environment, Span
 from jaxbandits.recipe import Recipe
 from jaxbandits.simulator import case_of, parts_of
 from jaxbandits.spans import next_start
+from jaxbandits.strangers import STAND_IN, learner_of
 from jaxbandits.sweeps import arguments
 from jaxbandits.sweeps.compilation import settings
 from jaxbandits.sweeps.grid import Axis, axes_of, route
@@ -235,12 +236,16 @@ def group_cells(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]]
     fits: dict[int, bool] = {}
     here = settings.in_force()
     for position, cell in enumerate(cells):
-        parts = parts_in(cell, dtype)._replace(settings=here)
+        parts, learner = parts_in(cell, dtype)._replace(settings=here), learner_of(cell.algorithm.program)
+        if (
+            learner is not None
+        ):  # played outside of compiled code; one group a label, whose numbers have names of its own
+            parts = parts._replace(program=STAND_IN)
         case = host_case(cell)
         check_range(cell.label, case, dtype, fits)
         shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))
         schedule = as_played(cell.algorithm.schedule, cell.horizon)
-        key = (parts, schedule, cell.horizon, shapes)
+        key = (parts, schedule, cell.horizon, shapes, learner and cell.label)
         if key not in groups:
             numbers = jax.tree.map(functools.partial(cast, dtype=dtype), case)
             groups[key] = Group(parts, schedule, times[cell.horizon], [], numbers)

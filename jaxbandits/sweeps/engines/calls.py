@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxbandits.contract import naming
 from jaxbandits.kernels.source import BLOCK
+from jaxbandits.strangers import STAND_IN
 from jaxbandits.sweeps.compilation.compiled import LaneShape, lane_shape
 from jaxbandits.sweeps.part_checks import examination, fields
 from jaxbandits.sweeps.plan import Group, Plan
@@ -29,6 +30,7 @@ CPU_SLOTS = 2**15  # where a call waits for its slowest lane: plays a step, enou
 CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 # Points of a call on a CPU. More would share draws a little further, in calls of fewer seeds and so in more files.
 MAX_POINTS = 16
+STRANGER_PLAYS, MAX_STRANGER_SEEDS = 200_000, 64  # of a call of foreign learners, at most
 ACCELERATOR_LANES = 2**20  # of a call: more would not keep an accelerator busier
 Interval = tuple[int, int]
 Wanted = list[list[Interval]]  # seeds of every cell
@@ -240,6 +242,9 @@ def add_lane_shapes(plan: Plan) -> Plan:
 def call_shape(group: Group, cells: Sequence[int], plan: Plan, longest: int, machine: Machine) -> tuple[int, int]:
     """Seeds and points of one call of cells: as many as fit the cache on a CPU, or the memory of an accelerator."""
     shape, checkpoints = group.shape, len(group.times)
+    if group.parts.program is STAND_IN:  # played in Python: a few seconds each, and two for every core
+        few = STRANGER_PLAYS // int(group.times[-1])
+        return max(1, min(few, MAX_STRANGER_SEEDS, -(-longest // (2 * machine.workers)))), 1
     # windows whose plays the algorithm counts share no draws between points, which are done at different times
     shared = any(span.full and span.repeats for span in group.schedule)
     on_cpu = machine.platform == "cpu"

@@ -1,0 +1,341 @@
+"""Calls of foreign learners: played in processes of their own, on the rewards that their worlds would pay.
+
+What a world shows and would pay for every arm is drawn in compiled code, some plays of one run at a time: by the same
+streams, at the same plays, as in a run of an algorithm of this package. So the rewards that an arm pays are the same.
+
+Axes: [P] plays, [K] arms, [S] seeds, [C] checkpoints.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandits import simulator
+from jaxbandits.protocol import AdversaryView, Case
+from jaxbandits.regret import regret_of_counts
+from jaxbandits.strangers import STAND_IN, Learner, StrangerError, StrangerProcess, learner_of, processes
+from jaxbandits.strangers_process import Rows, Stranger
+from jaxbandits.sweeps.compilation.settings import settings_of
+from jaxbandits.sweeps.engines.calls import Call, Machine
+from jaxbandits.sweeps.engines.local import EngineRun, Failed, Orders, Workers, cores
+from jaxbandits.sweeps.engines.one_call import Interrupted, Outcome, Progress
+from jaxbandits.sweeps.engines.remaining import Remaining
+from jaxbandits.sweeps.plan import Cell, Group, Plan, cell_words, host_case, stack_cases
+from jaxbandits.window import Parts, streams
+
+BLOCK_BYTES = 1 << 21  # of what a world shows and pays at a time
+MOST_PLAYS = 1 << 15  # of a block
+TRIED_PLAYS = 8  # before anything runs
+
+
+# ---- what a world shows and pays
+
+
+class _Unread:
+    """In the place of a learner's state in the view of an adversary."""
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        read = "this adversary reads what the learner keeps, which nobody sees of a foreign one"
+        raise ValueError(f"reward_adversary: {read}: take one that reads the truth alone, such as huber or poison")
+
+    __getattr__ = __getitem__ = __iter__ = __jax_array__ = __array__ = __len__ = __bool__ = _refuse
+
+
+@lru_cache(maxsize=64)
+def _blocks_of(parts: Parts, plays: int) -> Any:
+    """Compiled functions of a world: its state at the start, and a block of plays from one on."""
+    arms, world, attack = parts.arms or parts.world.num_arms, parts.world, parts.reward_attack
+
+    def begin(case: Case, seed: Any) -> Any:
+        return world.init(case.environment, streams(parts, seed).child("environment").child("instance"))
+
+    def block(case: Case, seed: Any, state: Any, first: Any) -> Any:
+        root = streams(parts, seed)
+        draws, t = root.child("environment"), first + jnp.arange(plays, dtype=jnp.int32)
+        context, state = world.observe(case.environment, state, draws.child("context"), t)
+
+        def pay(draws: Any, action: Any) -> Any:
+            return jnp.broadcast_to(world.reward(case.environment, state, draws, t, context, action), (plays,))
+
+        def of_arm(arm: Any) -> tuple[Any, Any]:
+            action = jnp.full(plays, arm, jnp.int32)
+            reward = pay(draws.child("reward"), action)
+            if attack is not None:
+                stream, unread = root.child("contamination"), _Unread()
+                view = AdversaryView(
+                    t=t, context=context, action=action, play=jnp.ones(plays, bool), params=unread, state=unread,
+                    truth=world.truth(case.environment, state, t, context), note=unread,
+                    sample=partial(pay, stream.child("reward")),
+                )  # fmt: skip
+                kept = simulator.attack_state(attack, case.reward_adversary, stream, parts.arms)
+                reward = attack.corrupt(case.reward_adversary, kept, stream, t, reward, view)[0]
+            regret = world.score(case.environment, state, t, context, action).regret
+            return reward, () if regret is None else jnp.broadcast_to(regret, (plays,))
+
+        rewards, regret = jax.vmap(of_arm, out_axes=1)(jnp.arange(arms, dtype=jnp.int32))
+        return context, rewards, regret, state
+
+    return jax.jit(begin), jax.jit(block)
+
+
+class Block(NamedTuple):
+    """Some plays of one run."""
+
+    seed: int
+    first: int  # plays before
+    rows: Rows
+    regret: Any  # [P, K]; () where it follows from counts
+    last: bool
+
+
+class Tape:
+    """What the world of a cell shows and pays, run by run."""
+
+    def __init__(self, plan: Plan, group: Group, cell: Cell) -> None:
+        self.dtype, self.horizon, self.shows = plan.dtype, cell.horizon, cell.algorithm.plays_on != "arms"
+        self.case = stack_cases([host_case(cell)], plan.dtype)[0]
+        self.parts = group.parts._replace(traces=None)
+        bytes_of_play = 8 * (self.parts.arms or 1) + group.shape.context
+        plays = max(64, min(MOST_PLAYS, BLOCK_BYTES // max(1, bytes_of_play)))
+        self.plays = min(plays, 1 << (self.horizon - 1).bit_length())
+        self.begin, self.block = _blocks_of(self.parts, self.plays)
+
+    def blocks(self, seeds: Sequence[int], device: jax.Device) -> Iterator[Block]:
+        """The plays of runs, one run after the other."""
+        for seed in seeds:
+            with settings_of(self.dtype, device):
+                state = self.begin(self.case, jnp.uint32(seed))
+            for first in range(0, self.horizon, self.plays):
+                with settings_of(self.dtype, device):
+                    context, rewards, regret, state = self.block(self.case, jnp.uint32(seed), state, first + 1)
+                wanted = slice(min(self.plays, self.horizon - first))
+                shown = np.asarray(context)[wanted] if self.shows else None
+                rows = Rows(shown, np.asarray(rewards)[wanted])
+                regret = () if isinstance(regret, tuple) else np.asarray(regret, np.float64)[wanted]
+                yield Block(seed, first, rows, regret, first + self.plays >= self.horizon)
+
+
+class Record:
+    """Pulls and regret of one run at its checkpoints, as `recorder` keeps them."""
+
+    def __init__(self, arms: int, times: np.ndarray[Any, Any]) -> None:
+        self.times, self.pulls, self.regret = times, np.zeros(arms, np.int64), 0.0
+        self.pulls_at, self.regret_at = np.zeros((len(times), arms), np.int64), np.zeros(len(times))
+
+    def add(self, block: Block, played: np.ndarray[Any, Any]) -> None:
+        """Count the arms of a block."""
+        rows = np.flatnonzero((self.times > block.first) & (self.times <= block.first + len(played)))
+        cuts = [0, *(self.times[rows] - block.first), len(played)]
+        paid = None if isinstance(block.regret, tuple) else block.regret[np.arange(len(played)), played]
+        for low, high, row in zip(cuts[:-1], cuts[1:], [*rows, None], strict=True):
+            self.pulls += np.bincount(played[low:high], minlength=len(self.pulls))
+            self.regret += 0.0 if paid is None else float(paid[low:high].sum())
+            if row is not None:
+                self.pulls_at[row], self.regret_at[row] = self.pulls, self.regret
+
+
+# ---- before anything runs
+
+
+def try_out(plan: Plan) -> Plan:
+    """A plan whose foreign learners have each made a few plays; with the names of what they are diagnosed by."""
+    foreign = {cell.label: g for g, group in enumerate(plan.groups) for cell in (plan.cells[group.cells[0]],)
+               if group.parts.program is STAND_IN}  # fmt: skip
+    if not foreign:
+        return plan
+    groups = list(plan.groups)
+    for group in groups:
+        if group.parts.program is STAND_IN:
+            _refuse_what_is_played(plan, group)
+    with processes(1) as (process,):
+        for label, g in foreign.items():
+            cell = plan.cells[groups[g].cells[0]]
+            tape = Tape(plan, groups[g], cell)
+            try:
+                block = next(tape.blocks(plan.seeds[:1], jax.local_devices()[0]))
+                few = block._replace(rows=block.rows.first(TRIED_PLAYS), last=True)
+                numbers = process.ask("play", process.number(_stranger_of(cell)), *_request(few))[1]
+            except StrangerError as error:
+                raise StrangerError(f"{label}: {error}") from error
+            for h, group in enumerate(groups):
+                if plan.cells[group.cells[0]].label == label:
+                    groups[h] = group._replace(shape=group.shape._replace(diagnostics=tuple(sorted(numbers))))
+    return plan._replace(groups=groups)
+
+
+def _refuse_what_is_played(plan: Plan, group: Group) -> None:
+    """ValueError where what is paid depends on what was played."""
+    cell, attack = plan.cells[group.cells[0]], group.parts.reward_attack
+    if cell.environment.facts.get("num_agents"):
+        raise ValueError(f"{cell.label}: a foreign learner plays one arm at a time, and this environment has agents")
+    if cell.message_adversary is not None:
+        raise ValueError(f"{cell.label}: a foreign learner sends no messages that an adversary could change: "
+                         "leave message_adversary out")  # fmt: skip
+    if not (group.parts.arms or group.parts.world.num_arms):
+        raise ValueError(f"{cell.label}: the environment does not say how many arms it has: facts['num_arms']")
+    if attack is not None:
+        draws = streams(group.parts, jnp.uint32(0)).child("contamination")
+        kept = jax.eval_shape(
+            lambda params: simulator.attack_state(attack, params, draws, group.parts.arms), group.case.reward_adversary
+        )
+        if jax.tree.leaves(kept):
+            reads = "what it pays depends on what was played before, and a foreign learner is paid from a tape"
+            raise ValueError(f"reward_adversary: {reads}: take one that keeps nothing, such as huber or poison")
+
+
+@lru_cache(maxsize=256)
+def _stranger(learner: Learner) -> Stranger:
+    return learner.stranger()
+
+
+def _stranger_of(cell: Cell) -> Stranger:
+    learner = learner_of(cell.algorithm.program)
+    assert learner is not None
+    return _stranger(learner)
+
+
+def _request(block: Block) -> tuple[Any, ...]:
+    return block.seed, block.first == 0, tuple(block.rows), block.last
+
+
+# ---- the run
+
+
+class StrangerRun(EngineRun["Future[Outcome]"]):
+    """A run of foreign learners' calls on this machine: a thread for each process."""
+
+    def __init__(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
+        self.errors, self.alone = list[BaseException](), orders.failed is None
+        if self.alone:  # the other learners are finished first
+            orders = orders._replace(failed=lambda call, reason, trace: None)
+        super().__init__(plan, remaining, machine, orders)
+        self.keep, self.stopping, self.device = orders.sink, threading.Event(), machine.devices[0]
+        self.slots = partial(int, machine.workers)
+        self.over, self.free = queue.SimpleQueue[Any](), queue.SimpleQueue[StrangerProcess]()
+        self.failed_labels: dict[str, StrangerError] = {}
+        self.looked_at = set[str]()  # labels whose first run was played twice
+
+    def play(self) -> None:
+        orders = self.orders
+        with Workers(self.machine.workers) as self.pool, processes(self.machine.workers) as started:
+            for process in started:
+                self.free.put(process)
+            orders.compiling(1, 1)
+            super().play()
+        if self.alone and self.errors:
+            raise self.errors[0]
+
+    def submit(self) -> None:
+        begun = list[Call]()
+        future = self.pool.submit(self.work, begun)
+        self.pending[future] = begun
+        future.add_done_callback(self.over.put)
+
+    def wait(self) -> list[Any]:
+        return [self.over.get()]
+
+    def result(self, ticket: "Future[Outcome]") -> Outcome | Failed:
+        error = ticket.exception()
+        if error is None:
+            return ticket.result()
+        self.errors += [] if isinstance(error, Interrupted) else [error]
+        return Failed(error)
+
+    def interrupt(self) -> None:
+        self.stop()
+        for future in wait(self.pending).done:
+            if not future.cancelled():
+                self.end(future)
+
+    def stop(self) -> None:
+        self.stopping.set()
+        for future in self.pending:
+            future.cancel()
+
+    # ---- in other threads
+
+    def work(self, begun: list[Call]) -> Outcome:
+        """Play the call that is next, in a process that is free."""
+        process = self.free.get()
+        try:
+            begun.append(call := self.remaining.take())
+            cell = self.plan.cells[call.cells[0]]
+            if cell.label in self.failed_labels:
+                raise self.failed_labels[cell.label]
+            try:
+                return self.play_call(call, cell, process)
+            except StrangerError as error:
+                self.failed_labels[cell.label] = error
+                if process.process.poll() is not None:  # a stranger ended it
+                    process = StrangerProcess()
+                raise
+        finally:
+            self.free.put(process)
+
+    def play_call(self, call: Call, cell: Cell, process: StrangerProcess) -> Outcome:
+        """The runs of a call."""
+        group, stranger = self.plan.groups[call.group], _stranger_of(cell)
+        seeds, arms = range(call.first, call.first + call.seeds), group.parts.arms or group.parts.world.num_arms
+        twice = call.first == self.plan.seeds.start and cell.label not in self.looked_at
+        self.looked_at.add(cell.label)
+        records, found, again = list[Record](), list[dict[str, float]](), list[Any]()
+        blocks = Tape(self.plan, group, cell).blocks([*seeds, *seeds[:twice]], self.device)
+        block, since = next(blocks), time.perf_counter()
+        number = process.number(stranger)
+        first_arms = list[Any]()
+        while block is not None:
+            if self.stopping.is_set():
+                raise Interrupted
+            process.send("play", number, *_request(block))
+            after = next(blocks, None)  # drawn while this one is played
+            try:
+                played, numbers = process.take()
+            except StrangerError as error:
+                raise StrangerError(f"{cell_words(self.plan, cell)}, seed {block.seed}, {error}") from error
+            if block.first == 0 and len(records) < len(seeds):
+                records.append(Record(arms, group.times))
+            if len(found) < len(seeds):
+                records[-1].add(block, played)
+                now = time.perf_counter()
+                self.orders.report(Progress(call, len(played), now - since))
+                since = now
+                first_arms += [played] if twice and len(found) == 0 else []
+                found += [numbers] if block.last else []
+            else:
+                again.append(played)
+            block = after
+        if twice and not np.array_equal(np.concatenate(again), np.concatenate(first_arms)):
+            self.orders.say(
+                f"{cell.label}: seed {seeds[0]}, played twice, chose other arms: it draws from elsewhere than its seed"
+            )
+        counts = np.stack([record.pulls_at for record in records])
+        if group.shape.counted:
+            regret = regret_of_counts(counts, np.asarray(cell.environment.facts["means"], np.float64))
+        else:
+            regret = np.stack([record.regret_at for record in records])
+        if (baseline := group.parts.world.baseline) is not None:
+            seeded = group.parts.world.seeded
+            regret -= [baseline(cell.environment.params, s if seeded else 0, group.times) for s in seeds]
+        pulls = None if group.shape.arms is None else counts[:, -1:].astype(np.int32)
+        names = group.shape.diagnostics
+        diagnostics = {name: np.array([[one.get(name, np.nan)] for one in found]) for name in names}
+        return Outcome(regret[:, None], pulls, diagnostics)
+
+
+class Strangers:
+    """The engine of foreign learners."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine._replace(workers=cores(), at_once=1)
+
+    def run(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
+        """Run every call that remains."""
+        StrangerRun(plan, remaining, machine, orders).play()
