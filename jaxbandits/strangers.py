@@ -294,6 +294,9 @@ class StrangerProcess:
     def end(self) -> None:
         """End it, whatever it does."""
         self.process.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):  # what was not sent yet
+                stream and stream.close()
         self.process.wait()
 
 

@@ -73,7 +73,8 @@ class Player:
         stranger, ask, tell, learner = self.stranger, self.ask, self.tell, self.learner
         rewards = np.ascontiguousarray(rows.rewards, np.float64)
         plays, arms = rewards.shape
-        pays, played, seen, t = memoryview(1 - rewards if stranger.losses else rewards), list[int](), list[Any](), 0
+        paid: Any = 1 - rewards if stranger.losses else rewards
+        pays, played, seen, t = memoryview(paid), list[int](), list[Any](), 0
         add, view, contexts = played.append, stranger.view, rows.contexts
         try:
             if contexts is None and view is None:  # a look at the context would cost as much as a quick learner
@@ -111,8 +112,8 @@ def find_methods(learner: Any, stranger: Stranger) -> tuple[Callable[..., Any], 
     """How a learner is asked for an arm, and told what it paid: with a context where it takes one and there is one."""
     ask, tell, shown = stranger.ask, stranger.tell, stranger.contexts
     none = () if shown else (None,)
-    asks = [None if ask is None else partial(ask, learner, *none)]
-    tells = [None if tell is None else _tell(tell, learner, shown)]
+    asks: list[Any] = [None if ask is None else partial(ask, learner, *none)]
+    tells: list[Any] = [None if tell is None else _tell(tell, learner, shown)]
     for first, second in METHODS:
         if ask is None and tell is None and not (hasattr(learner, first) and hasattr(learner, second)):
             continue

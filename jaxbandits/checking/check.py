@@ -21,11 +21,12 @@ from typing import Annotated, Any, NamedTuple
 from annotated_doc import Doc
 
 from jaxbandits import catalogue
-from jaxbandits.checking.rules import ENDING, RULES, chunks, differences, lane_alone, short_audit, windows
+from jaxbandits.checking.rules import ENDING, RULES, chunks, differences, lane_alone, short_audit, stranger, windows
 from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import describe_error, one_line, place_of, runs_own_code
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.recipe import recipe_of, unwrap
+from jaxbandits.strangers import Foreign
 from jaxbandits.sweeps.arguments import PARTS, factory_of, own_factory, part_factory
 from jaxbandits.sweeps.who_plays import what_is_read
 from jaxbandits.typing import AdversaryFactory, AlgorithmFactory, EnvironmentFactory
@@ -123,6 +124,10 @@ def check(
 def _here(subject: Subject) -> Iterator[str | Finding]:
     """The name of every rule before it is looked at, and what it finds."""
     broken = set[str]()
+    if isinstance(unwrap(subject.algorithm).function, Foreign):
+        yield stranger.__name__
+        yield from findings_of(stranger, subject)
+        return
     for rule in RULES:
         if rule in (differences, short_audit) and (not subject.audit or "guarantee" in broken):
             continue

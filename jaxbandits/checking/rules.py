@@ -5,8 +5,10 @@ A rule yields what is wrong: a message, and the place in the author's code, or t
 
 import math
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,6 +27,7 @@ from jaxbandits.sweeps.engines.calls import LEAST_LANES
 from jaxbandits.sweeps.part_checks.fields import check_claim, check_means
 from jaxbandits.sweeps.plan import build_algorithm, parts_in, with_horizon
 from jaxbandits.sweeps.simulate import History
+from jaxbandits.sweeps.sweep import sweep
 
 # The rules in their order. A sweep looks at the first two, too: `sweeps.part_checks`.
 __all__ = [
@@ -68,6 +71,17 @@ def _report_errors(
             yield head + named["text"] + (f" ({named['inside']})" if named["inside"] else ""), named["place"]
         else:
             yield head + text, place_of(error.__cause__, subject.algorithm if about is None else about)
+
+
+def stranger(subject: Subject) -> Faults:
+    """A foreign learner plays to the horizon, chooses arms that are there, and has the same run from the same seed."""
+    parts: Any = {slot: getattr(subject, slot) for slot in PARTS}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        about = {"horizon": subject.horizon, "seeds": subject.seeds, "progress": False, **parts}
+        yield from _report_errors(subject, partial(sweep, {subject.label: subject.algorithm}, **about))
+    for warning in said:
+        yield str(warning.message), ""
 
 
 # ---------------------------------------------------------------------------- what is built and traced

@@ -108,6 +108,7 @@ def factory_of(given: Any, slot: str, argument: str) -> Recipe:
         recipe = recipe_of(given)
     except ValueError:
         wanted = f"a factory of jb.{known}, its name, or a functools.partial of it"
+        wanted += ", or jb.foreign(make) of other code" if slot == "algorithm" else ""
         raise TypeError(f"{argument} = {show(given)} must be {wanted}") from None
     if elsewhere := _belongs(recipe.name, slot, recipe.function):
         raise TypeError(f"{argument} = {recipe.name} is {elsewhere}: {order}")

@@ -27,7 +27,7 @@ from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, ve
 from jaxbandits.sweeps.engines.local import Local, Orders
 from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.remaining import Remaining
-from jaxbandits.sweeps.engines.strangers import Strangers, try_out
+from jaxbandits.sweeps.engines.strangers import Strangers, refuse_what_is_played, try_out
 from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, describe_missing, load
@@ -118,6 +118,7 @@ def check_sweep(
 ) -> Prepared:  # fmt: skip
     """Check what a planned sweep plays, and that its results and its calls have room."""
     began = time.perf_counter()
+    refuse_what_is_played(plan, engine)
     work.check_parts(plan)
     plan, keys, nameless = identify_cells(plan, engine.machine.platform, stored=directory is not None)
     plan = try_out(work.add_lane_shapes(plan))

@@ -18,6 +18,7 @@ from jaxbandits.environments.labelled_rows import read_labelled, read_losses, re
 from jaxbandits.environments.logs import read_logged
 from jaxbandits.formatting import nearest, show
 from jaxbandits.recipe import recipe_of
+from jaxbandits.strangers import foreign
 from jaxbandits.sweeps.arguments import PART_KINDS, PARTS, check_text, own_factory, seed_range, short_text
 from jaxbandits.sweeps.until import Until, refuse_until, until
 from jaxbandits.validation import DATA, READERS, integer, path_of, prefix_errors
@@ -323,6 +324,10 @@ def _part_from_table(table: object, module: ModuleType, where: str, path: Config
     if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
         with prefix_errors(f"{path}: {where}"):
             factory = own_factory(name, path.folder)
+            if (stranger := settings.pop("foreign", False)) not in (True, False):
+                raise ValueError(f"foreign = {show(stranger)} must be true or false")
+            if stranger:
+                factory = foreign(factory, **{k: settings.pop(k) for k in ("plays_on", "version") if k in settings})
     elif name in module.__all__:
         factory = getattr(module, name)
     else:

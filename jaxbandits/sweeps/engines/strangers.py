@@ -9,6 +9,7 @@ Axes: [P] plays, [K] arms, [S] seeds, [C] checkpoints.
 import queue
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from functools import lru_cache, partial
@@ -25,7 +26,7 @@ from jaxbandits.strangers import STAND_IN, Learner, StrangerError, StrangerProce
 from jaxbandits.strangers_process import Rows, Stranger
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Machine
-from jaxbandits.sweeps.engines.local import EngineRun, Failed, Orders, Workers, cores
+from jaxbandits.sweeps.engines.local import EngineRun, Failed, Local, Orders, Workers, cores
 from jaxbandits.sweeps.engines.one_call import Interrupted, Outcome, Progress
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cell_words, host_case, stack_cases
@@ -44,7 +45,7 @@ class _Unread:
 
     def _refuse(self, *_: Any) -> NoReturn:
         read = "this adversary reads what the learner keeps, which nobody sees of a foreign one"
-        raise ValueError(f"reward_adversary: {read}: take one that reads the truth alone, such as huber or poison")
+        raise ValueError(f"reward_adversary: {read}: take one that reads the truth alone, such as huber")
 
     __getattr__ = __getitem__ = __iter__ = __jax_array__ = __array__ = __len__ = __bool__ = _refuse
 
@@ -75,8 +76,7 @@ def _blocks_of(parts: Parts, plays: int) -> Any:
                     truth=world.truth(case.environment, state, t, context), note=unread,
                     sample=partial(pay, stream.child("reward")),
                 )  # fmt: skip
-                kept = simulator.attack_state(attack, case.reward_adversary, stream, parts.arms)
-                reward = attack.corrupt(case.reward_adversary, kept, stream, t, reward, view)[0]
+                reward = attack.corrupt(case.reward_adversary, _kept(parts, case), stream, t, reward, view)[0]
             regret = world.score(case.environment, state, t, context, action).regret
             return reward, () if regret is None else jnp.broadcast_to(regret, (plays,))
 
@@ -145,6 +145,33 @@ class Record:
 # ---- before anything runs
 
 
+def refuse_what_is_played(plan: Plan, engine: object) -> None:
+    """ValueError where what a foreign learner is paid depends on what was played, or would be played elsewhere."""
+    for group in plan.groups:
+        if group.parts.program is not STAND_IN:
+            continue
+        cell, attack = plan.cells[group.cells[0]], group.parts.reward_attack
+        if not isinstance(engine, Local):
+            raise ValueError(
+                f"engine = 'ray': {cell.label} is a foreign learner, which this machine plays: leave it out"
+            )
+        if cell.message_adversary is not None:
+            what = "is a foreign learner, which sends no messages that an adversary could change"
+            raise ValueError(f"message_adversary: {cell.label} {what}: leave it out")
+        if not (group.parts.arms or group.parts.world.num_arms):
+            raise ValueError(f"{cell.label}: the environment does not say how many arms it has: facts['num_arms']")
+        if attack is not None and jax.tree.leaves(jax.eval_shape(partial(_kept, group.parts), group.case)):
+            reads = "what it pays depends on what was played before, and a foreign learner is paid from a tape"
+            raise ValueError(f"reward_adversary: {reads}: take one that keeps nothing, such as huber")
+
+
+def _kept(parts: Parts, case: Case) -> Any:
+    """What an adversary of rewards keeps."""
+    draws = streams(parts, jnp.uint32(0)).child("contamination")
+    assert parts.reward_attack is not None
+    return simulator.attack_state(parts.reward_attack, case.reward_adversary, draws, parts.arms)
+
+
 def try_out(plan: Plan) -> Plan:
     """A plan whose foreign learners have each made a few plays; with the names of what they are diagnosed by."""
     foreign = {cell.label: g for g, group in enumerate(plan.groups) for cell in (plan.cells[group.cells[0]],)
@@ -152,9 +179,6 @@ def try_out(plan: Plan) -> Plan:
     if not foreign:
         return plan
     groups = list(plan.groups)
-    for group in groups:
-        if group.parts.program is STAND_IN:
-            _refuse_what_is_played(plan, group)
     with processes(1) as (process,):
         for label, g in foreign.items():
             cell = plan.cells[groups[g].cells[0]]
@@ -169,26 +193,6 @@ def try_out(plan: Plan) -> Plan:
                 if plan.cells[group.cells[0]].label == label:
                     groups[h] = group._replace(shape=group.shape._replace(diagnostics=tuple(sorted(numbers))))
     return plan._replace(groups=groups)
-
-
-def _refuse_what_is_played(plan: Plan, group: Group) -> None:
-    """ValueError where what is paid depends on what was played."""
-    cell, attack = plan.cells[group.cells[0]], group.parts.reward_attack
-    if cell.environment.facts.get("num_agents"):
-        raise ValueError(f"{cell.label}: a foreign learner plays one arm at a time, and this environment has agents")
-    if cell.message_adversary is not None:
-        raise ValueError(f"{cell.label}: a foreign learner sends no messages that an adversary could change: "
-                         "leave message_adversary out")  # fmt: skip
-    if not (group.parts.arms or group.parts.world.num_arms):
-        raise ValueError(f"{cell.label}: the environment does not say how many arms it has: facts['num_arms']")
-    if attack is not None:
-        draws = streams(group.parts, jnp.uint32(0)).child("contamination")
-        kept = jax.eval_shape(
-            lambda params: simulator.attack_state(attack, params, draws, group.parts.arms), group.case.reward_adversary
-        )
-        if jax.tree.leaves(kept):
-            reads = "what it pays depends on what was played before, and a foreign learner is paid from a tape"
-            raise ValueError(f"reward_adversary: {reads}: take one that keeps nothing, such as huber or poison")
 
 
 @lru_cache(maxsize=256)
@@ -221,6 +225,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
         self.slots = partial(int, machine.workers)
         self.over, self.free = queue.SimpleQueue[Any](), queue.SimpleQueue[StrangerProcess]()
         self.failed_labels: dict[str, StrangerError] = {}
+        self.doubts = queue.SimpleQueue[str]()  # lines to warn of, in the calling thread
         self.looked_at = set[str]()  # labels whose first run was played twice
 
     def play(self) -> None:
@@ -243,6 +248,8 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
         return [self.over.get()]
 
     def result(self, ticket: "Future[Outcome]") -> Outcome | Failed:
+        while not self.doubts.empty():
+            warnings.warn(self.doubts.get(), UserWarning, stacklevel=8)
         error = ticket.exception()
         if error is None:
             return ticket.result()
@@ -313,8 +320,9 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
                 again.append(played)
             block = after
         if twice and not np.array_equal(np.concatenate(again), np.concatenate(first_arms)):
-            self.orders.say(
-                f"{cell.label}: seed {seeds[0]}, played twice, chose other arms: it draws from elsewhere than its seed"
+            self.doubts.put(
+                f"{cell.label}: seed {seeds[0]}, played twice, chose other arms: it draws from elsewhere than "
+                "the argument seed of its make, and nobody can have the same run again"
             )
         counts = np.stack([record.pulls_at for record in records])
         if group.shape.counted:

@@ -118,7 +118,8 @@ def check_part(part: Any, kind: Any, factory: Any, label: str = "") -> None:
     """Raise ValueError unless a factory returned a part of a kind that is well formed. label: what errors call it."""
     if not isinstance(part, kind):
         who = f"{label}: its factory" if kind is Algorithm else label
-        raise ValueError(f"{who} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}")
+        learner = f": a learner of other code goes as jb.foreign({label})" if kind is Algorithm else ""
+        raise ValueError(f"{who} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}{learner}")
     if isinstance(part, Algorithm):
         return _check_algorithm(part, label)
     if isinstance(part, Environment):
