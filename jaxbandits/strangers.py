@@ -6,13 +6,13 @@ package (`sweeps.engines.strangers`), and audited there (`auditing.strangers`).
 
 import contextlib
 import hashlib
-import importlib.util
 import inspect
 import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib.machinery import PathFinder
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import jax.numpy as jnp
@@ -225,9 +225,8 @@ def _pickle(stranger: Stranger) -> bytes:
     travelling = []
     for part in (stranger.make, stranger.ask, stranger.tell, stranger.diagnose, stranger.view):
         name = getattr(unwrap(part).function, "__module__", None) or "__main__"
-        with contextlib.suppress(ValueError, ImportError):
-            if name != "__main__" and name in sys.modules and importlib.util.find_spec(name) is None:
-                travelling.append(sys.modules[name])
+        if name in sys.modules and name != "__main__" and PathFinder.find_spec(name.partition(".")[0]) is None:
+            travelling.append(sys.modules[name])
     try:
         for module in travelling:
             cloudpickle.register_pickle_by_value(module)
@@ -283,7 +282,7 @@ class StrangerProcess:
         """What the process calls a stranger, which it is told the first time."""
         if id(stranger) not in self.numbers:
             self.numbers[id(stranger)] = stranger, len(self.numbers)
-            self.ask("stranger", self.numbers[id(stranger)][1], list(sys.path), _pickle(stranger))
+            self.ask("stranger", self.numbers[id(stranger)][1], (sys.path, sys.argv), _pickle(stranger))
         return self.numbers[id(stranger)][1]
 
     def play_many(self, stranger: Stranger, seeds: list[int], rows: Rows) -> tuple[Any, Any]:

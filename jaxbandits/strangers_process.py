@@ -188,8 +188,7 @@ def serve(requests: Any, answers: Any) -> None:
             return
         try:
             if kind == "stranger":
-                number, path, pickled = about
-                sys.path[:] = path
+                number, (sys.path[:], sys.argv[:]), pickled = about
                 strangers[number] = Stranger(*pickle.loads(pickled))
                 answer: Any = None
             elif kind == "many":

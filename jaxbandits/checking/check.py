@@ -187,6 +187,8 @@ def main(packed: bytes) -> None:
 
 def _in_child(subject: Subject) -> list[str | Finding]:
     """The same from a child, with a finding more where it dies or takes too long; nothing where it cannot be asked."""
+    if isinstance(unwrap(subject.algorithm).function, Foreign):  # it is played in processes of its own
+        return []
     packed = None if _inside or not sys.executable else _pickle_subject(subject)
     if packed is None:
         return []

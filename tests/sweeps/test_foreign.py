@@ -1,0 +1,280 @@
+"""`jb.foreign`: other people's learners in a sweep, on the rewards that the package's own have in the same run."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from reference.strangers import ByItself, Exp3Stranger, FailsLate, LinUCBStranger, Told, UCB1Stranger
+
+import jaxbandits as jb
+from jaxbandits.strangers_process import Player, PlayError, Rows, Stranger, play_many
+
+ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8, 0.5])
+QUIET = {"progress": False}
+
+
+def stranger_of(make, **about):
+    given = {"arguments": {}, "seeded": False, "ask": None, "tell": None, "diagnose": None, "view": None,
+             "losses": False, "contexts": False}  # fmt: skip
+    return Stranger(make=make, **(given | about))
+
+
+# ---- the process, in this one
+
+
+def test_what_a_learner_is_told():
+    rewards = np.arange(8.0).reshape(4, 2) / 10
+    player = Player(stranger_of(Told), 0)
+    assert player.play(Rows(None, rewards[:3]))[0] == [1, 0, 1]
+    assert player.play(Rows(None, rewards[3:]))[0] == [0]
+    assert player.learner.told == [(1, 0.1), (0, 0.2), (1, 0.5), (0, 0.6)]
+    player = Player(stranger_of(Told, losses=True, seeded=True), 1)
+    assert player.play(Rows(None, rewards[:2]))[0] == [0, 1]
+    assert player.learner.told == [(0, 1 - 0.0), (1, 1 - 0.3)]
+
+
+def test_views_are_numbers_of_each_play():
+    seen = play_many(stranger_of(Told, view=lambda learner, arm, reward: [arm, 10 * reward]), [5, 6],
+                     Rows(None, np.array([[0.1, 0.2], [0.3, 0.4]])))  # fmt: skip
+    np.testing.assert_array_equal(seen[0], [[1, 0], [1, 0]])
+    np.testing.assert_allclose(seen[1], [[1, 2, 0, 3], [1, 2, 0, 3]])
+
+
+class Pairs:
+    """Has every pair of methods that is looked for; takes them away by name."""
+
+    def act(self):
+        return 0
+
+    def predict(self, context=None):
+        return 1 if context is None else int(np.argmax(context))
+
+    def update(self, arm, reward):
+        self.last = "update", arm, reward
+
+    def partial_fit(self, arm, reward, context=None):
+        self.last = "partial_fit", arm, reward, context
+
+
+class Predicts:
+    predict, partial_fit = Pairs.predict, Pairs.partial_fit
+
+
+ROW = np.array([[0.5, 2.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("make", "about", "rows", "arm", "last"),
+    [
+        (Pairs, {}, Rows(None, ROW), 0, ("update", 0, 0.5)),
+        (Predicts, {}, Rows(None, ROW), 1, ("partial_fit", 1, 2.0, None)),
+        (Predicts, {"contexts": True}, Rows([[1, 2, 3]], ROW), 2, ("partial_fit", 2, 1.0, [1, 2, 3])),
+        (Pairs, {"contexts": True}, Rows([[1, 2, 3]], ROW), 0, ("update", 0, 0.5)),
+        (Pairs, {"ask": lambda learner, context: np.int64(2)}, Rows(None, ROW), 2, ("update", 2, 1.0)),
+        (Predicts, {"tell": lambda learner, *told: setattr(learner, "last", told)}, Rows(None, ROW), 1, (1, 2.0, None)),
+    ],
+)
+def test_methods_and_contexts(make, about, rows, arm, last):
+    player = Player(stranger_of(make, **about), 0)
+    assert player.play(rows)[0] == [arm]
+    assert player.learner.last == last
+
+
+class NeedsContext(Told):
+    def ask(self, features):
+        return 0
+
+
+def boom(learner, arm, reward, context):
+    if len(learner.told) == 2:
+        raise KeyError("lost")
+    learner.tell(arm, reward)
+
+
+@pytest.mark.parametrize(
+    ("stranger", "play", "words"),
+    [
+        (
+            stranger_of(dict),
+            0,
+            ["dict has none", "ask and tell", "partial_fit", "lambda learner, arm, reward, context"],
+        ),
+        (stranger_of(NeedsContext), 0, ["ask takes 'features'", "plays_on='decision set'"]),
+        (stranger_of(Told, ask=lambda learner, context: 7), 1, ["arm 7"]),
+        (stranger_of(Told, ask=lambda learner, context: -1), 1, ["arm -1"]),
+        (stranger_of(Told, ask=lambda learner, context: 0.5), 1, ["no arm", "float"]),
+        (stranger_of(Told, tell=boom), 3, ["KeyError: 'lost'", "test_foreign.py, line", 'raise KeyError("lost")']),
+        (stranger_of(Told, arguments={"arms": 2}), 0, ["TypeError", "unexpected keyword argument 'arms'"]),
+    ],
+)
+def test_failures_name_the_play_and_the_stranger_s_own_line(stranger, play, words):
+    with pytest.raises(PlayError) as error:
+        Player(stranger, 0).play(Rows(None, np.zeros((5, 2))))
+    assert error.value.play == play
+    assert all(word in error.value.reason for word in words), error.value.reason
+
+
+# ---- sweeps
+
+
+@pytest.mark.usefixtures("fully_optimized")  # Bernoulli arms tie, and a tie is one in programs as users have them
+def test_literal_strangers_choose_the_arms_of_ours():
+    """UCB1 on Bernoulli arms, EXP3 on losses that change, LinUCB on contexts, in float64, seed by seed."""
+    about = {"seeds": range(3, 9), "dtype": "float64", "checkpoints": 40, **QUIET}
+    rate = {"learning_rate": 0.2, "mixing": 0.1}
+    losses = jb.environments.sinusoid_losses(num_arms=3, period=40)
+    contexts = jb.environments.contextual_linear(num_arms=4, dim=3)
+    linucb = functools.partial(jb.algorithms.linucb, preset="theory", radius_scale=0.3)
+    for theirs, ours, world in (
+        (jb.foreign(UCB1Stranger), jb.algorithms.ucb1, ARMS),
+        (functools.partial(jb.foreign(Exp3Stranger, plays_on="losses"), **rate),
+         functools.partial(jb.algorithms.exp3, **rate), losses),
+        (functools.partial(jb.foreign(LinUCBStranger, plays_on="decision set"), radius_scale=0.3), linucb, contexts),
+    ):  # fmt: skip
+        ds = jb.sweep({"theirs": theirs, "ours": ours}, world, horizon=300, **about)
+        np.testing.assert_allclose(ds.regret.sel(algorithm="theirs"), ds.regret.sel(algorithm="ours"), rtol=1e-9,
+                                   atol=1e-9)  # fmt: skip
+        if "pulls" in ds:
+            np.testing.assert_array_equal(ds.pulls.sel(algorithm="theirs"), ds.pulls.sel(algorithm="ours"))
+
+
+def test_a_grid_reaches_make_and_an_adversary_the_rewards(monkeypatch):
+    """Blocks of 64 plays, of which checkpoints cut some; corrupted rewards are those of ours."""
+    from jaxbandits.sweeps.engines import strangers
+
+    monkeypatch.setattr(strangers, "MOST_PLAYS", 64)
+    about = {"reward_adversary": functools.partial(jb.adversaries.huber, corruption=0.3), "dtype": "float64"}
+    ds = jb.sweep(
+        {"theirs": jb.foreign(UCB1Stranger, diagnose=lambda learner: {"last": learner.sums[1]}), "ours": "ucb1"}, ARMS,
+        horizon=150, seeds=5, grid={("theirs.scale", "ours.bonus_scale"): [0.4, 1.5]}, checkpoints=[1, 63, 64, 65, 150],
+        **about, **QUIET,
+    )  # fmt: skip
+    np.testing.assert_array_equal(ds.regret.sel(algorithm="theirs"), ds.regret.sel(algorithm="ours"))
+    assert ds.regret.sel(algorithm="theirs").std("theirs.scale").max() > 0
+    assert np.isfinite(ds["last"].sel(algorithm="theirs")).all() and np.isnan(ds["last"].sel(algorithm="ours")).all()
+
+
+def test_a_learner_that_draws_from_elsewhere_is_told_of():
+    with pytest.warns(UserWarning, match=r"ByItself: seed 2, played twice, chose other arms"):
+        jb.sweep(jb.foreign(ByItself), ARMS, horizon=50, seeds=range(2, 5), **QUIET)
+    checked = jb.check(jb.foreign(ByItself), ARMS, horizon=50, seeds=2)
+    assert [finding.rule for finding in checked.findings] == ["stranger"]
+    assert jb.check(jb.foreign(Told), ARMS, horizon=50, seeds=2).passed
+
+
+def test_one_that_fails_stops_nobody_else(tmp_path):
+    both = {"bad": jb.foreign(FailsLate, version=1), "good": jb.foreign(Told, version=1), "ours": "ucb1"}
+    words = r"bad, seed 1, play 20: ValueError: too late \(strangers.py, line \d+: raise ValueError"
+    with pytest.warns(RuntimeWarning, match="'bad' failed"), pytest.raises(jb.SweepError, match=words):
+        jb.sweep(both, ARMS, horizon=30, seeds=3, store=tmp_path, **QUIET)
+    told = []
+    rest = {"good": both["good"], "ours": "ucb1"}
+    jb.sweep(rest, ARMS, horizon=30, seeds=3, store=tmp_path, on_chunk=lambda *x: told.append(x), **QUIET)
+    assert not told  # all of it was kept
+    with pytest.raises(jb.StrangerError, match=words):
+        jb.sweep(both, ARMS, horizon=30, seeds=3, **QUIET)
+
+
+def test_what_is_kept_follows_version_code_and_arguments(tmp_path):
+    def computed(strangers):
+        told = []
+        about = {"horizon": 15, "seeds": 2, "store": tmp_path, "on_chunk": lambda *x: told.append(x), **QUIET}
+        jb.sweep(strangers, ARMS, **about)
+        return {label for ds, *_ in told for label in ds.algorithm.values.tolist()}
+
+    first = {"one": jb.foreign(Told, version=1)}
+    others = {
+        "version": jb.foreign(Told, version=2),
+        "class": jb.foreign(FailsLate, version=1),
+        "bound before": jb.foreign(functools.partial(UCB1Stranger, scale=0.5), version=1),
+        "bound after": functools.partial(jb.foreign(UCB1Stranger, version=1), scale=0.5),
+        "another value": functools.partial(jb.foreign(UCB1Stranger, version=1), scale=0.25),
+        "a function": jb.foreign(Told, version=1, ask=lambda learner, context: 0),
+        "another function": jb.foreign(Told, version=1, ask=lambda learner, context: 1),
+        "losses": jb.foreign(Told, version=1, plays_on="losses"),
+    }
+    assert computed(first) == first.keys()
+    assert computed(first | others) == others.keys()
+    with pytest.warns(UserWarning, match="without a version=.* computed anew"):
+        assert computed(others | {"not kept": jb.foreign(Told)}) == {"not kept"}
+    with pytest.warns(UserWarning, match="computed anew"):
+        assert computed({"not kept": jb.foreign(Told)}) == {"not kept"}
+
+
+SCRIPT = """
+import sys, time
+import jaxbandits as jb
+
+class Slow:  # in the script itself, which has no guard
+    def __init__(self, num_arms, seed):
+        open(f"{sys.argv[1]}/{seed}", "a").write("made ")
+    def ask(self):
+        time.sleep(0.002)
+        return 0
+    def tell(self, arm, reward):
+        pass
+
+jb.sweep(jb.foreign(Slow, version=1), "bernoulli_arms" and jb.environments.bernoulli_arms(means=[0.2, 0.8]),
+         horizon=100, seeds=16, store=sys.argv[2], progress=False)
+"""
+
+
+def test_nothing_is_computed_twice_after_a_kill(tmp_path):
+    """kill -9 in the middle, and the same call again: a run that is kept is not made again."""
+    script, made, store = tmp_path / "script.py", tmp_path / "made", tmp_path / "store"
+    script.write_text(textwrap.dedent(SCRIPT))
+    made.mkdir()
+    command = [sys.executable, str(script), str(made), str(store)]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    running = subprocess.Popen(command, env=environment)
+    until = time.monotonic() + 60
+    while len(list(store.rglob("*.npz"))) < 1 and time.monotonic() < until:
+        time.sleep(0.01)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    kept = {path: path.stat().st_mtime_ns for path in store.rglob("*.npz")}
+    before = {path.name: path.read_text().count("made") for path in made.iterdir()}
+    assert kept and len(before) < 16
+    subprocess.run(command, env=environment, check=True, timeout=120)
+    assert all(path.stat().st_mtime_ns == at for path, at in kept.items())
+    after = {path.name: path.read_text().count("made") for path in made.iterdir()}
+    assert len(after) == 16
+    # lane 0 is tried, played twice, and tried again; what was under way is made again, what was kept is not
+    again = [name for name, count in before.items() if name != "0" and after[name] > count]
+    assert len(again) <= 2 * max(1, jb.cores()), again
+    assert jb.load(store).regret.notnull().all()
+
+
+def test_a_file_of_a_sweep_names_a_stranger(tmp_path):
+    (tmp_path / "bandit_of_mine.py").write_text(
+        "class First:\n    def __init__(self, num_arms): pass\n    def ask(self): return 0\n"
+        "    def tell(self, *told): pass\n"
+    )
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        'horizon = 20\nseeds = 2\ncheckpoints = 1\n[environment]\nname = "bernoulli_arms"\nmeans = [0.25, 0.75]\n'
+        '[[algorithm]]\nname = "bandit_of_mine:First"\nforeign = true\nversion = 1\nlabel = "theirs"\n'
+    )
+    from jaxbandits.cli import main
+
+    assert main(["run", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    ds = jb.load(tmp_path / "out")
+    np.testing.assert_array_equal(ds.regret, np.full((1, 2, 1), 10.0))
+    assert json.loads(ds.config)["algorithms"]["theirs"]["name"] == "First"
+
+
+def test_learners_of_ours_cannot_be_made_of_one():
+    stranger = jb.foreign(Told)
+    for call in (
+        lambda: jb.simulate(functools.partial(stranger, horizon=9), ARMS, seed=0),
+        lambda: jb.sweep(functools.partial(jb.algorithms.delayed, base=stranger, delay=2), ARMS, horizon=9, seeds=1),
+    ):
+        with pytest.raises((TypeError, ValueError), match="foreign learner"):
+            call()
