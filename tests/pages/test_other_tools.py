@@ -1,4 +1,4 @@
-"""The page on other tools: its blocks run where the tool is installed."""
+"""The pages on other tools and on learners of other libraries: their blocks run where the tool is installed."""
 
 import re
 import subprocess
@@ -9,14 +9,28 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.pages
-PAGE = (Path(__file__).parents[2] / "docs/other_tools.md").read_text(encoding="utf-8")
-BLOCKS = dict(re.findall(r"^## (\w+)[^\n]*\n.*?^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL))
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks_of(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    sections = re.split(r"^## (\w+)[^\n]*\n", text, flags=re.MULTILINE)[1:]
+    found = zip(
+        sections[::2], (re.search(r"^```python\n(.*?)^```$", x, re.M | re.S) for x in sections[1::2]), strict=True
+    )
+    return {name: block[1] for name, block in found if block}
+
+
+BLOCKS = blocks_of("other_tools.md") | blocks_of("bring_your_learner.md")
 # Section -> the module that it needs, and what is printed at the end; the one of gymnasium is run by test_blocks.py.
-NEEDS = {"MLflow": ("mlflow", ""), "Hydra": ("hydra", "ldp_ucb"), "joblib": ("joblib", ", ")}
+NEEDS = {
+    "MLflow": ("mlflow", ""), "Hydra": ("hydra", "ldp_ucb"), "joblib": ("joblib", ", "),
+    "PyMAB": ("pymab", "PyMAB"), "MABWiser": ("mabwiser", "MABWiser"), "river": ("river", "river"),
+}  # fmt: skip
 
 
 def test_every_section_has_its_block():
-    assert list(BLOCKS) == ["gymnasium", "MLflow", "Hydra", "joblib", "submitit"]
+    assert list(BLOCKS) == ["gymnasium", "MLflow", "Hydra", "joblib", "submitit", "PyMAB", "MABWiser", "river"]
     for code in BLOCKS.values():
         compile(code, "block", "exec")
 
