@@ -1,4 +1,4 @@
-"""What it costs to play other people's learners: plays a second of one that does nothing, and what a second core brings.
+"""What it costs to play other people's learners: plays a second of an empty one, and what a second core brings.
 
     python benchmarks/foreign.py
 

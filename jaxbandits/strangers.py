@@ -204,8 +204,8 @@ def foreign(
     ...         self.counts[arm] += 1
     >>> arms = jb.environments.bernoulli_arms(means=[0.2, 0.8])
     >>> ds = jb.sweep({"theirs": jb.foreign(Greedy), "ours": "ucb1"}, arms, horizon=100, seeds=8, progress=False)
-    >>> dict(ds.pulls.sel(algorithm="theirs").sum("arm").max().coords), int(ds.pulls.sel(algorithm="theirs").sum())
-    ({'algorithm': <xarray.DataArray 'algorithm' ()> ...
+    >>> int(ds.pulls.sel(algorithm="theirs").sum())
+    800
     """
     for name, given in (("make", make), ("ask", ask), ("tell", tell), ("diagnose", diagnose)):
         if not callable(given) and (given is not None or name == "make"):

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -43,10 +43,6 @@ class Rows(NamedTuple):
     contexts: Any  # [P, ...]; None: nothing is shown
     rewards: Any  # float64 [P, K], of every arm
 
-    def first(self, plays: int) -> "Rows":
-        """The first of them."""
-        return Rows(None if self.contexts is None else self.contexts[:plays], self.rewards[:plays])
-
 
 class PlayError(Exception):
     """A stranger failed in a play; 0: before the first."""
@@ -66,7 +62,7 @@ class Player:
             self.learner = stranger.make(**given)
             self.ask, self.tell = find_methods(self.learner, stranger)
         except Exception as error:
-            raise PlayError(0, describe(error)) from error
+            raise PlayError(0, describe_failure(error)) from error
 
     def play(self, rows: Rows) -> tuple[list[int], list[Any]]:
         """The arms of the next plays, and what the view shows after each."""
@@ -95,7 +91,7 @@ class Player:
                     if view is not None:
                         seen.append(np.ravel(np.asarray(view(learner, arm, rewards[t, arm]), np.float64)))
         except Exception as error:
-            raise PlayError(self.plays + t + 1, describe(error)) from error
+            raise PlayError(self.plays + t + 1, describe_failure(error)) from error
         self.plays += plays
         return played, seen
 
@@ -105,7 +101,7 @@ class Player:
             found = {} if self.stranger.diagnose is None else self.stranger.diagnose(self.learner)
             return {str(name): float(x) for name, x in found.items()}
         except Exception as error:
-            raise PlayError(self.plays, f"diagnose: {describe(error)}") from error
+            raise PlayError(self.plays, f"diagnose: {describe_failure(error)}") from error
 
 
 def find_methods(learner: Any, stranger: Stranger) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -124,7 +120,7 @@ def find_methods(learner: Any, stranger: Stranger) -> tuple[Callable[..., Any], 
         pairs = ", ".join(f"{a} and {b}" for a, b in METHODS)
         remedy = "jb.foreign(make, ask=lambda learner, context: ..., tell=lambda learner, arm, reward, context: ...)"
         raise TypeError(f"{type(learner).__name__} has none of the pairs of methods {pairs}: say how, {remedy}")
-    return found[0], found[1]  # type: ignore[return-value]
+    return cast("tuple[Callable[..., Any], Callable[..., Any]]", tuple(found))
 
 
 def _tell(tell: Callable[..., Any], learner: Any, shown: bool) -> Callable[..., Any]:
@@ -150,7 +146,7 @@ def _method(learner: Any, name: str, own: int, shown: bool) -> Callable[..., Any
     return method
 
 
-def describe(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """An error in one line, with the stranger's own last line."""
     if isinstance(error, PlayError):
         return error.reason
@@ -201,7 +197,7 @@ def serve(requests: Any, answers: Any) -> None:
                 answer = arms, player.diagnose() if last else {}
             said = ("ok", answer)
         except BaseException as error:
-            play, reason = (error.play, error.reason) if isinstance(error, PlayError) else (0, describe(error))
+            play, reason = (error.play, error.reason) if isinstance(error, PlayError) else (0, describe_failure(error))
             said = ("error", (play, reason, traceback.format_exc()))
         pickle.dump(said, answers, protocol=5)
         answers.flush()

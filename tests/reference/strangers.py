@@ -8,7 +8,6 @@ from numpy_draws import NumpyDraws
 from reference.adversarial import Exp3
 from reference.linear import first_argmax, linucb_width
 
-
 TIE = 1e-5  # as the package has it: unit vectors tie at the first play
 
 

@@ -35,6 +35,8 @@ from jaxbandits.window import Parts, streams
 BLOCK_BYTES = 1 << 21  # of what a world shows and pays at a time
 MOST_PLAYS = 1 << 15  # of a block
 TRIED_PLAYS = 8  # before anything runs
+# A process is asked for so many plays first, then for what takes about so many seconds
+FIRST_PLAYS, ASKED_SECONDS = 16, 0.5
 
 
 # ---- what a world shows and pays
@@ -76,7 +78,9 @@ def _blocks_of(parts: Parts, plays: int) -> Any:
                     truth=world.truth(case.environment, state, t, context), note=unread,
                     sample=partial(pay, stream.child("reward")),
                 )  # fmt: skip
-                reward = attack.corrupt(case.reward_adversary, _kept(parts, case), stream, t, reward, view)[0]
+                reward = attack.corrupt(case.reward_adversary, _state_of_attack(parts, case), stream, t, reward, view)[
+                    0
+                ]
             regret = world.score(case.environment, state, t, context, action).regret
             return reward, () if regret is None else jnp.broadcast_to(regret, (plays,))
 
@@ -94,6 +98,18 @@ class Block(NamedTuple):
     rows: Rows
     regret: Any  # [P, K]; () where it follows from counts
     last: bool
+
+    def split(self, plays: int) -> "tuple[Block, Block | None]":
+        """Its first plays, and the rest."""
+        if len(self.rows.rewards) <= plays:
+            return self, None
+        contexts, rewards = self.rows
+        rows = [Rows(None if contexts is None else contexts[at], rewards[at]) for at in (np.s_[:plays], np.s_[plays:])]
+        regret = [self.regret[at] for at in (np.s_[:plays], np.s_[plays:])]
+        return (
+            Block(self.seed, self.first, rows[0], regret[0], last=False),
+            Block(self.seed, self.first + plays, rows[1], regret[1], self.last),
+        )
 
 
 class Tape:
@@ -129,9 +145,11 @@ class Record:
     def __init__(self, arms: int, times: np.ndarray[Any, Any]) -> None:
         self.times, self.pulls, self.regret = times, np.zeros(arms, np.int64), 0.0
         self.pulls_at, self.regret_at = np.zeros((len(times), arms), np.int64), np.zeros(len(times))
+        self.numbers: dict[str, float] = {}  # of the learner, at the horizon
 
-    def add(self, block: Block, played: np.ndarray[Any, Any]) -> None:
+    def add(self, block: Block, played: np.ndarray[Any, Any], numbers: dict[str, float]) -> None:
         """Count the arms of a block."""
+        self.numbers = numbers
         rows = np.flatnonzero((self.times > block.first) & (self.times <= block.first + len(played)))
         cuts = [0, *(self.times[rows] - block.first), len(played)]
         paid = None if isinstance(block.regret, tuple) else block.regret[np.arange(len(played)), played]
@@ -160,13 +178,13 @@ def refuse_what_is_played(plan: Plan, engine: object) -> None:
             raise ValueError(f"message_adversary: {cell.label} {what}: leave it out")
         if not (group.parts.arms or group.parts.world.num_arms):
             raise ValueError(f"{cell.label}: the environment does not say how many arms it has: facts['num_arms']")
-        if attack is not None and jax.tree.leaves(jax.eval_shape(partial(_kept, group.parts), group.case)):
+        if attack is not None and jax.tree.leaves(jax.eval_shape(partial(_state_of_attack, group.parts), group.case)):
             reads = "what it pays depends on what was played before, and a foreign learner is paid from a tape"
             raise ValueError(f"reward_adversary: {reads}: take one that keeps nothing, such as huber")
 
 
-def _kept(parts: Parts, case: Case) -> Any:
-    """What an adversary of rewards keeps."""
+def _state_of_attack(parts: Parts, case: Case) -> Any:
+    """What an adversary of rewards keeps, before the first play."""
     draws = streams(parts, jnp.uint32(0)).child("contamination")
     assert parts.reward_attack is not None
     return simulator.attack_state(parts.reward_attack, case.reward_adversary, draws, parts.arms)
@@ -185,7 +203,7 @@ def try_out(plan: Plan) -> Plan:
             tape = Tape(plan, groups[g], cell)
             try:
                 block = next(tape.blocks(plan.seeds[:1], jax.local_devices()[0]))
-                few = block._replace(rows=block.rows.first(TRIED_PLAYS), last=True)
+                few = block.split(TRIED_PLAYS)[0]._replace(last=True)
                 numbers = process.ask("play", process.number(_stranger_of(cell)), *_request(few))[1]
             except StrangerError as error:
                 raise StrangerError(f"{label}: {error}") from error
@@ -226,12 +244,13 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
         self.over, self.free = queue.SimpleQueue[Any](), queue.SimpleQueue[StrangerProcess]()
         self.failed_labels: dict[str, StrangerError] = {}
         self.doubts = queue.SimpleQueue[str]()  # lines to warn of, in the calling thread
+        self.plays_at_once = dict[str, int]()  # of a label
         self.looked_at = set[str]()  # labels whose first run was played twice
 
     def play(self) -> None:
         orders = self.orders
-        with Workers(self.machine.workers) as self.pool, processes(self.machine.workers) as started:
-            for process in started:
+        with Workers(self.machine.workers) as self.pool, processes(self.machine.workers) as self.started:
+            for process in self.started:
                 self.free.put(process)
             orders.compiling(1, 1)
             super().play()
@@ -258,6 +277,8 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
 
     def interrupt(self) -> None:
         self.stop()
+        for process in self.started:  # a learner may take as long as it likes for a play
+            process.end()
         for future in wait(self.pending).done:
             if not future.cancelled():
                 self.end(future)
@@ -281,61 +302,69 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
                 return self.play_call(call, cell, process)
             except StrangerError as error:
                 self.failed_labels[cell.label] = error
-                if process.process.poll() is not None:  # a stranger ended it
+                if process.process.poll() is not None and not self.stopping.is_set():  # a stranger ended it
                     process = StrangerProcess()
+                    self.started.append(process)
                 raise
         finally:
             self.free.put(process)
 
     def play_call(self, call: Call, cell: Cell, process: StrangerProcess) -> Outcome:
-        """The runs of a call."""
-        group, stranger = self.plan.groups[call.group], _stranger_of(cell)
-        seeds, arms = range(call.first, call.first + call.seeds), group.parts.arms or group.parts.world.num_arms
+        """The runs of a call; the first run of a label is played twice."""
+        group, seeds = self.plan.groups[call.group], range(call.first, call.first + call.seeds)
         twice = call.first == self.plan.seeds.start and cell.label not in self.looked_at
         self.looked_at.add(cell.label)
-        records, found, again = list[Record](), list[dict[str, float]](), list[Any]()
-        blocks = Tape(self.plan, group, cell).blocks([*seeds, *seeds[:twice]], self.device)
-        block, since = next(blocks), time.perf_counter()
-        number = process.number(stranger)
-        first_arms = list[Any]()
+        tape = Tape(self.plan, group, cell).blocks([*seeds, *seeds[:twice]], self.device)
+        records, arms_of_first, since = list[Record](), list[list[Any]](), time.perf_counter()
+        for block, arms, numbers in self.play_blocks(cell, process, tape):
+            if block.first == 0:
+                records.append(Record(group.parts.arms or group.parts.world.num_arms, group.times))
+            records[-1].add(block, arms, numbers)
+            if twice and block.seed == seeds[0]:
+                arms_of_first += [[]] if block.first == 0 else []
+                arms_of_first[-1].append(arms)
+            if len(records) <= len(seeds):
+                now = time.perf_counter()
+                self.orders.report(Progress(call, len(arms), now - since))
+                since = now
+        if twice and not np.array_equal(np.concatenate(arms_of_first[0]), np.concatenate(arms_of_first[1])):
+            elsewhere = "it draws from elsewhere than the argument seed of its make, and nobody can have the run again"
+            self.doubts.put(f"{cell.label}: seed {seeds[0]}, played twice, chose other arms: {elsewhere}")
+        return outcome_of(group, cell, seeds, records[: len(seeds)])
+
+    def play_blocks(self, cell: Cell, process: StrangerProcess, tape: Iterator[Block]) -> Iterator[tuple[Any, ...]]:
+        """The blocks of a tape, each with the arms that were played, and at the end of a run numbers of the learner."""
+        number, block = process.number(_stranger_of(cell)), next(tape, None)
         while block is not None:
             if self.stopping.is_set():
                 raise Interrupted
+            plays, began = self.plays_at_once.get(cell.label, FIRST_PLAYS), time.perf_counter()
+            block, rest = block.split(plays)
             process.send("play", number, *_request(block))
-            after = next(blocks, None)  # drawn while this one is played
+            after = rest or next(tape, None)  # drawn while this one is played
             try:
-                played, numbers = process.take()
+                arms, numbers = process.take()
             except StrangerError as error:
                 raise StrangerError(f"{cell_words(self.plan, cell)}, seed {block.seed}, {error}") from error
-            if block.first == 0 and len(records) < len(seeds):
-                records.append(Record(arms, group.times))
-            if len(found) < len(seeds):
-                records[-1].add(block, played)
-                now = time.perf_counter()
-                self.orders.report(Progress(call, len(played), now - since))
-                since = now
-                first_arms += [played] if twice and len(found) == 0 else []
-                found += [numbers] if block.last else []
-            else:
-                again.append(played)
+            seconds = max(time.perf_counter() - began, 1e-6)
+            self.plays_at_once[cell.label] = max(1, int(plays * min(8, ASKED_SECONDS / seconds)))
+            yield block, arms, numbers
             block = after
-        if twice and not np.array_equal(np.concatenate(again), np.concatenate(first_arms)):
-            self.doubts.put(
-                f"{cell.label}: seed {seeds[0]}, played twice, chose other arms: it draws from elsewhere than "
-                "the argument seed of its make, and nobody can have the same run again"
-            )
-        counts = np.stack([record.pulls_at for record in records])
-        if group.shape.counted:
-            regret = regret_of_counts(counts, np.asarray(cell.environment.facts["means"], np.float64))
-        else:
-            regret = np.stack([record.regret_at for record in records])
-        if (baseline := group.parts.world.baseline) is not None:
-            seeded = group.parts.world.seeded
-            regret -= [baseline(cell.environment.params, s if seeded else 0, group.times) for s in seeds]
-        pulls = None if group.shape.arms is None else counts[:, -1:].astype(np.int32)
-        names = group.shape.diagnostics
-        diagnostics = {name: np.array([[one.get(name, np.nan)] for one in found]) for name in names}
-        return Outcome(regret[:, None], pulls, diagnostics)
+
+
+def outcome_of(group: Group, cell: Cell, seeds: range, records: Sequence[Record]) -> Outcome:
+    """What a call gives back: regret exact from counts where it follows from them, else sums in float64."""
+    counts, world = np.stack([record.pulls_at for record in records]), group.parts.world
+    if group.shape.counted:
+        regret = regret_of_counts(counts, np.asarray(cell.environment.facts["means"], np.float64))
+    else:
+        regret = np.stack([record.regret_at for record in records])
+    if (baseline := world.baseline) is not None:
+        regret -= [baseline(cell.environment.params, seed if world.seeded else 0, group.times) for seed in seeds]
+    pulls = None if group.shape.arms is None else counts[:, -1:].astype(np.int32)
+    names = group.shape.diagnostics
+    numbers = {name: np.array([[record.numbers.get(name, np.nan)] for record in records]) for name in names}
+    return Outcome(regret[:, None], pulls, numbers)
 
 
 class Strangers:
