@@ -111,10 +111,11 @@ def find_methods(learner: Any, stranger: Stranger) -> tuple[Callable[..., Any], 
     asks: list[Any] = [None if ask is None else partial(ask, learner, *none)]
     tells: list[Any] = [None if tell is None else _tell(tell, learner, shown)]
     for first, second in METHODS:
-        if ask is None and tell is None and not (hasattr(learner, first) and hasattr(learner, second)):
-            continue
-        asks += [_method(learner, first, 0, shown)] if hasattr(learner, first) else []
-        tells += [_method(learner, second, 2, shown)] if hasattr(learner, second) else []
+        both = hasattr(learner, first) and hasattr(learner, second)
+        if both or (ask is not None and hasattr(learner, second)) or (tell is not None and hasattr(learner, first)):
+            asks += [_method(learner, first, 0, shown)] if ask is None else []
+            tells += [_method(learner, second, 2, shown)] if tell is None else []
+            break
     found = [next((one for one in some if one is not None), None) for some in (asks, tells)]
     if None in found:
         pairs = ", ".join(f"{a} and {b}" for a, b in METHODS)
