@@ -11,12 +11,12 @@ import pytest
 pytestmark = pytest.mark.pages
 PAGE = (Path(__file__).parents[2] / "docs/other_tools.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"^## (\w+)[^\n]*\n.*?^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL))
-# Section -> the module that it needs, and what is printed at the end; the one of gymnasium is run by test_blocks.py.
+# Section -> the module that it needs, and what is printed at the end; test_blocks.py runs those of gymnasium and JAX.
 NEEDS = {"MLflow": ("mlflow", ""), "Hydra": ("hydra", "ldp_ucb"), "joblib": ("joblib", ", ")}
 
 
 def test_every_section_has_its_block():
-    assert list(BLOCKS) == ["gymnasium", "MLflow", "Hydra", "joblib", "submitit"]
+    assert list(BLOCKS) == ["gymnasium", "MLflow", "Hydra", "joblib", "submitit", "JAX"]
     for code in BLOCKS.values():
         compile(code, "block", "exec")
 
