@@ -18,11 +18,12 @@ from jax._src.xla_bridge import backends_are_initialized
 # XLA leaves out by itself what nothing reads, but jax 0.10.2 dies of some of it (docs/decisions.md#unread).
 from jax.interpreters.partial_eval import dce_jaxpr
 
-# An operation of our own (`jax.extend.core.Primitive`) has its rules for `vmap` and for lowering nowhere else.
+# An operation of our own (`jax.extend.core.Primitive`) has its rules for derivatives, `vmap` and lowering nowhere else.
+from jax.interpreters import ad  # isort: skip
 from jax.interpreters.batching import primitive_batchers  # isort: skip
 from jax.interpreters.mlir import lower_fun, register_lowering  # isort: skip
 
-__all__ = ["backends_are_initialized", "dce_jaxpr", "lower_fun", "primitive_batchers", "register_lowering"]
+__all__ = ["ad", "backends_are_initialized", "dce_jaxpr", "lower_fun", "primitive_batchers", "register_lowering"]
 
 # What JAX's pickle of a compiled program is made of (jax 0.10 to 0.12).
 CLASSES_OF_A_PROGRAM = {

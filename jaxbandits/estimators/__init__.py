@@ -1,4 +1,7 @@
-"""Estimators of means, medians and designs, each for one problem: use `vmap` for many."""
+"""Estimators of means, medians and designs, each for one problem: use `vmap` for many.
+
+`jax.grad` and `jax.jvp` go through all means and medians.
+"""
 
 from jaxbandits.estimators.cut_means import HistogramMean, histogram_mean, local_mean, truncated_mean
 from jaxbandits.estimators.g_optimal import Design, g_optimal_design

@@ -9,7 +9,7 @@ Axes: [N] points, [p] coordinates, [...] any number of lanes, which lie in the l
 holds one number of eight problems, and sums over N and p are plain elementwise additions in a fixed order.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -18,7 +18,7 @@ from jax import lax
 
 from jaxbandits.declared import STATIC, TRACED, Doc, Ge, Kind, NonNegative
 from jaxbandits.estimators._inputs import Points, cloud
-from jaxbandits.numerics import count, fixed_sum, materialize, safe_norm
+from jaxbandits.numerics import count, dot, fixed_sum, materialize, matvec, product, safe_norm
 from jaxbandits.numerics.device_forms import lane_kernel
 from jaxbandits.typing import Array, Bool, DType, Float, Numeric, Vector
 from jaxbandits.validation import array, declare
@@ -320,6 +320,51 @@ def _solver(iterations: int, started: bool, early: bool):
     return jax.jit(lane_kernel(solve))
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _median(settings, points, weights, start, tolerance):
+    return _solver(*settings)(points, weights, start, tolerance)
+
+
+@_median.defjvp
+@partial(jax.jit, static_argnums=0)
+def _(settings, primals, tangents):
+    """What the exact median's equation sum_i w_i u_i = 0, u_i = (z - z_i) / ||z - z_i||, says at the value found."""
+    median, (points, weights, *_), (point_moves, weight_moves, *_) = _median(settings, *primals), primals, tangents
+    finite = jnp.all(jnp.isfinite(points), axis=1)
+    points = jnp.where(finite[:, None], points, 0)
+    weights, weight_moves = jnp.where(finite, weights, 0), jnp.where(finite, weight_moves, 0)
+    at_z = jnp.all(points == median.value[None], axis=1)
+    away = jnp.where(at_z[:, None], 1, median.value[None] - points)  # 1 is not read: a norm of 0 has no derivative
+    d = safe_norm(away)
+    unit = jnp.where(at_z[:, None], 0, away / d[:, None])
+    pull, copies = jnp.where(at_z, 0, weights / d), jnp.where(at_z, weights, 0)
+    total, snapped = fixed_sum(pull), fixed_sum(copies) > 0
+    scale = jnp.where(total > 0, total, 1)
+
+    # (1 - sum_i s_i u_i u_i') dz = sum_i s_i (dz_i - u_i <u_i, dz_i>) - sum_i dw_i u_i / total, s_i = pull_i / total
+    along = fixed_sum(unit * point_moves, axis=1)
+    turns = pull[:, None] * (point_moves - unit * along[:, None]) - weight_moves[:, None] * unit
+    rest, pulled = fixed_sum(turns, axis=0) / scale, unit * (pull / scale)[:, None]
+    few = points.shape[0] < points.shape[1]  # then by Woodbury's identity: a matrix [N, N]
+    outer = product(unit, pulled.T) if few else product(pulled.T, unit)
+    # The eigenvalues of `outer` sum to 1. One of them is 1 where all points lie on a line through z.
+    unique = (total > 0) & (1 - fixed_sum(fixed_sum(outer * outer.T)) > 32 * jnp.finfo(points.dtype).eps)
+    matrix = jnp.eye(len(outer), dtype=points.dtype) - jnp.where(unique & ~snapped, outer, 0)
+    solution = jnp.linalg.solve(matrix, matvec(unit, rest) if few else rest)
+    move = rest + matvec(pulled.T, solution) if few else solution
+    move = move * jnp.where(unique | snapped, 1, jnp.nan)  # a factor: reverse mode would drop a branch of NaN
+
+    with_point = mean_by_weights(point_moves, copies / jnp.where(snapped, fixed_sum(copies), 1))
+    heavier = weight_moves * (jnp.where(at_z, 0, d) - median.objective)
+    change = fixed_sum(heavier + weights * (dot(unit, with_point[None]) - along))
+    all_weights = fixed_sum(weights)
+    return median, GeometricMedian(
+        value=jnp.where(snapped, with_point, move),
+        objective=change / jnp.where(all_weights > 0, all_weights, 1),
+        gap=jnp.zeros_like(median.gap),
+    )
+
+
 @declare(
     source="Pillutla, Kakade and Harchaoui 2019 (smoothed Weiszfeld); `docs/formulas/byzantine.md#certificates` and "
     "`docs/formulas/byzantine.md#snap`."
@@ -351,6 +396,12 @@ def geometric_median(
         not be unique (collinear points, even split): compare g. Where no point has a weight the value is 0 and the gap
         inf.
 
+        Derivatives of `value` and `objective` with respect to points and weights are those of the exact median, taken
+        at `value` by implicit differentiation; `gap`, `start` and `tolerance` count as constants. A median at a data
+        point moves as this point does, and as nothing else. There is no derivative where copies of it move apart (their
+        mean counts), or where others pull as hard as it weighs, as in an even split (it counts alone). Where all points
+        lie on a line and `value` is none of them, that of `value` is NaN.
+
         For many problems `jax.lax.map(geometric_median, points, batch_size=128)` keeps a batch in the cache of a
         core; use `jax.vmap` on a GPU.
 
@@ -380,4 +431,5 @@ def geometric_median(
     if start.shape != points.shape[1:]:
         raise ValueError(f"start has shape {start.shape}; it must be {points.shape[1:]}, a point")
     early = tolerance is not None
-    return _solver(iterations, started, early)(points, weights, start, jnp.asarray(tolerance if early else 0, dtype))
+    tolerance = jnp.asarray(tolerance if early else 0, dtype)
+    return _median((iterations, started, early), points, weights, start, tolerance)

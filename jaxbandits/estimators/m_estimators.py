@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 import jax
@@ -78,6 +79,10 @@ def catoni_mean(
         variance: A bound v on the variance, in units of a value squared.
         failure_prob: Large enough that n >= 4 l; where it is traced, a value below exp(-n / 4) gives NaN.
 
+    Note:
+        Derivatives with respect to x, `variance` and `failure_prob` are those of the root, by implicit differentiation.
+        They exist everywhere.
+
     >>> import jax.numpy as jnp
     >>> x = jnp.array([0.0, 0.2, 0.1, 0.3, -0.1, 0.1, 0.1, 1e6])
     >>> 0.1 < float(catoni_mean(x, 1.0, 0.2)) < 20
@@ -93,6 +98,7 @@ def catoni_mean(
     return _root(x, jnp.asarray(variance, x.dtype), -jnp.log(jnp.asarray(failure_prob, x.dtype)))
 
 
+@jax.custom_jvp
 @jax.jit
 def _root(x: Array, variance: Numeric, log_term: Numeric) -> Float[Array, ""]:
     enough = len(x) >= log_term * 3.9999
@@ -104,6 +110,15 @@ def _root(x: Array, variance: Numeric, log_term: Numeric) -> Float[Array, ""]:
 
     root = decreasing_root(slack, jnp.median(x), jnp.min(x), jnp.max(x), jnp.sqrt(variance))
     return jnp.where(enough, root, jnp.nan)
+
+
+@_root.defjvp
+@jax.jit
+def _(primals, tangents):
+    (x, *given), root = primals, _root(*primals)
+    a, stretch = jax.jvp(partial(catoni_scale, len(x)), given, [*tangents[1:]])
+    _, slope = influence(a * (x - root))
+    return root, fixed_sum(slope * (tangents[0] + (x - root) * (stretch / a))) / fixed_sum(slope)
 
 
 # ---- Huber 1964
@@ -141,6 +156,11 @@ def huber_location(
     Args:
         clip: Distance at which a value's influence is cut, in units of a value.
 
+    Note:
+        Derivatives with respect to x and `clip` are those of the minimiser, by implicit differentiation: values within
+        `clip` share what moves it, or, where there are none, its two neighbours. At a distance of exactly `clip` there
+        is no derivative, and the value counts as within.
+
     >>> import jax.numpy as jnp
     >>> float(huber_location(jnp.array([0.0, 1.0, 2.0, 1e6]), 1.5))
     1.5
@@ -149,6 +169,23 @@ def huber_location(
     return _of_all(x, jnp.asarray(clip, x.dtype))
 
 
+@jax.custom_jvp
 @jax.jit
 def _of_all(x: Array, clip: Numeric) -> Float[Array, ""]:
     return location(x, jnp.ones(x.shape, bool), clip, jnp.median(x))
+
+
+@_of_all.defjvp
+@jax.jit
+def _(primals, tangents):
+    (x, clip), theta = primals, _of_all(*primals)
+    off = x - theta
+    inside = jnp.abs(off) <= clip
+    below = (off < 0) & (x == jnp.max(jnp.where(off < 0, x, -jnp.inf)))
+    above = (off > 0) & (x == jnp.min(jnp.where(off > 0, x, jnp.inf)))
+    # where none is inside, theta is the middle between two neighbours
+    inside, below, above = (each.astype(x.dtype) for each in (inside, below, above))
+    inner, low, high = (each / jnp.maximum(fixed_sum(each), 1) for each in (inside, below, above))
+    share = jnp.where(fixed_sum(inside) > 0, inner, low / 2 + high / 2)
+    farther = fixed_sum(jnp.sign(off) * (1 - inside)) / jnp.maximum(fixed_sum(inside), 1)
+    return theta, fixed_sum(share * tangents[0]) + farther * tangents[1]

@@ -9,7 +9,7 @@ import numpy as np
 from jax import core
 from jax.extend.core import Primitive
 
-from jaxbandits.jax_internals import lower_fun, primitive_batchers, register_lowering
+from jaxbandits.jax_internals import ad, lower_fun, primitive_batchers, register_lowering
 from jaxbandits.typing import Array, Bool, Float, Int
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -126,6 +126,8 @@ def _over_lanes(arrays: Sequence[Array], axes: Sequence[int | None], *, long: bo
 _materialize.def_impl(jax.jit(_materialize.bind, static_argnames="long"))
 _materialize.def_abstract_eval(lambda *arrays, long: [core.ShapedArray(x.shape, x.dtype) for x in arrays])
 primitive_batchers[_materialize] = _over_lanes
+ad.primitive_jvps[_materialize] = lambda arrays, tangents, **long: (_materialize.bind(*arrays, **long), tangents)
+ad.primitive_transposes[_materialize] = lambda cotangents, *_, **long: cotangents
 register_lowering(_materialize, lambda _, *arrays, long: arrays)
 register_lowering(_materialize, lower_fun(_store_by_reduction, multiple_results=True), platform="cpu")
 

@@ -51,13 +51,17 @@ def test_dce_jaxpr_leaves_out_what_nothing_reads():
     assert list(read) == [True]
 
 
-def test_an_operation_of_our_own_has_rules_for_vmap_and_lowering():
+def test_an_operation_of_our_own_has_rules_for_derivatives_vmap_and_lowering():
     twice = Primitive("twice")
     twice.def_abstract_eval(lambda x: x)
+    jax_internals.ad.primitive_jvps[twice] = lambda arrays, tangents: (twice.bind(*arrays), twice.bind(*tangents))
+    jax_internals.ad.primitive_transposes[twice] = lambda cotangent, x: [3 * cotangent]
     jax_internals.primitive_batchers[twice] = lambda arrays, axes: (twice.bind(*arrays) + 1, axes[0])
     jax_internals.register_lowering(twice, jax_internals.lower_fun(lambda x: 2 * x, multiple_results=False))
     assert jax.jit(twice.bind)(jnp.float32(3)) == 6
     np.testing.assert_array_equal(jax.jit(jax.vmap(twice.bind))(jnp.float32([3, 4])), [7, 9])
+    assert jax.jit(lambda x: jax.jvp(twice.bind, (x,), (x,))[1])(jnp.float32(5)) == 10
+    assert jax.jit(jax.grad(twice.bind))(jnp.float32(5)) == 3
 
 
 def test_load_program_reads_what_jax_wrote():

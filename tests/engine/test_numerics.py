@@ -55,6 +55,20 @@ def test_settle_is_the_identity():
     jax.tree.map(assert_array_equal, tuple(settled), arrays)
 
 
+def test_materialize_is_the_identity_to_derivatives():
+    """Beside integers too, which have none."""
+    x, y, whole = np.float32([2, 5]), np.float32([3, -4]), np.int32([7, 8])
+
+    def store(*arrays):
+        return numerics.materialize_all(arrays)
+
+    (stored, _), (move, _) = jax.jvp(store, (x, whole), (y, np.zeros(2, jax.dtypes.float0)))
+    assert_array_equal([stored, move], [x, y])
+    assert_array_equal(jax.linear_transpose(store, x, y)([y, x]), [y, x])
+    slope = uncompiled(jax.grad(lambda x: numerics.materialize(x * x, long=True)[1] + store(x, whole)[0][1]))
+    assert_array_equal(slope(x), [0, 11])
+
+
 def test_compensated_sum_keeps_what_float32_loses():
     n = 200_000
     plain, (high, low) = jax.jit(lambda x: jax.lax.fori_loop(

@@ -22,7 +22,7 @@ def blocks_of(page):
 
 
 BLOCKS = blocks_of("other_tools.md") | blocks_of("bring_your_learner.md")
-# Section -> the module that it needs, and what is printed at the end; the one of gymnasium is run by test_blocks.py.
+# Section -> the module that it needs, and what is printed at the end; test_blocks.py runs those of gymnasium and JAX.
 NEEDS = {
     "MLflow": ("mlflow", ""), "Hydra": ("hydra", "ldp_ucb"), "joblib": ("joblib", ", "),
     "PyMAB": ("pymab", "PyMAB"), "MABWiser": ("mabwiser", "MABWiser"), "river": ("river", "river"),
@@ -30,7 +30,7 @@ NEEDS = {
 
 
 def test_every_section_has_its_block():
-    assert list(BLOCKS) == ["gymnasium", "MLflow", "Hydra", "joblib", "submitit", "PyMAB", "MABWiser", "river"]
+    assert list(BLOCKS) == ["gymnasium", "MLflow", "Hydra", "joblib", "submitit", "JAX", "PyMAB", "MABWiser", "river"]
     for code in BLOCKS.values():
         compile(code, "block", "exec")
 
