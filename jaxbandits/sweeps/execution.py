@@ -251,18 +251,29 @@ class SweepRun:
             estimate.print_progress(self.summary)
 
     def _play(self, sweep: Prepared, machine: Machine, calls: list[work.Call], put: Put | None = None) -> None:
-        """Compute calls for `put`, or for the store; afterwards raise what went wrong."""
+        """Compute calls for `put`, or for the store: foreign learners last, in processes of their own."""
+        theirs = [call for call in calls if sweep.plan.groups[call.group].parts.program is STAND_IN]
+        if not theirs:
+            return self._play_on(sweep.engine, sweep, machine, calls, put)
+        engine = Strangers(machine)
+        try:
+            if ours := [call for call in calls if call not in theirs]:
+                self._play_on(sweep.engine, sweep, machine, ours, put)
+        except Exception:
+            self._play_on(engine, sweep, engine.machine, theirs, put)
+            raise
+        self._play_on(engine, sweep, engine.machine, theirs, put)
+
+    def _play_on(
+        self,
+        engine: "Local | Ray | Strangers",
+        sweep: Prepared,
+        machine: Machine,
+        calls: list[work.Call],
+        put: Put | None,
+    ) -> None:
+        """Compute calls on an engine; afterwards raise what went wrong."""
         plan, store = sweep.plan, sweep.store
-        theirs = [call for call in calls if plan.groups[call.group].parts.program is STAND_IN]
-        if theirs and len(theirs) < len(calls):  # foreign learners come last, in processes of their own
-            try:
-                self._play(sweep, machine, [call for call in calls if call not in theirs], put)
-            except Exception:
-                self._play(sweep, machine, theirs, put)
-                raise
-            return self._play(sweep, machine, theirs, put)
-        engine = Strangers(machine) if theirs else sweep.engine
-        machine = engine.machine if theirs else machine
         remaining = Remaining(plan, calls, machine)
         failures: list[tuple[str, range, str, str]] = []
         seen: list[Fault] = []
@@ -305,7 +316,7 @@ class SweepRun:
             self.computed += work.weight(call, plan)
             self.lanes_computed += call.seeds * len(call.cells)
         failed_calls = SweepError(failures, len(calls)) if failures else None
-        if seen and (error := verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=5)) is not None:
+        if seen and (error := verdict(plan.cells, plan.times, plan.dtype, seen, stacklevel=6)) is not None:
             raise error from failed_calls
         if failed_calls is not None:
             raise failed_calls

@@ -323,11 +323,7 @@ def _part_from_table(table: object, module: ModuleType, where: str, path: Config
     name, settings = table["name"], {k: v for k, v in table.items() if k != "name"}
     if ":" in name:  # the user's own factory, module:attribute, beside the file or importable
         with prefix_errors(f"{path}: {where}"):
-            factory = own_factory(name, path.folder)
-            if (stranger := settings.pop("foreign", False)) not in (True, False):
-                raise ValueError(f"foreign = {show(stranger)} must be true or false")
-            if stranger:
-                factory = foreign(factory, **{k: settings.pop(k) for k in ("plays_on", "version") if k in settings})
+            factory = _own_factory(name, settings, path.folder)
     elif name in module.__all__:
         factory = getattr(module, name)
     else:
@@ -357,6 +353,15 @@ def _part_from_table(table: object, module: ModuleType, where: str, path: Config
         bases = enumerate(settings["bases"], start=1)
         settings["bases"] = [_part_from_table(base, algorithms, f"{where}.bases {i}", path) for i, base in bases]
     return functools.partial(factory, **settings)
+
+
+def _own_factory(name: str, settings: dict[str, Any], folder: Path) -> Any:
+    """A user's factory, or learner where the settings say `foreign`; what is about that leaves the settings."""
+    factory = own_factory(name, folder)
+    if (stranger := settings.pop("foreign", False)) not in (True, False):
+        raise ValueError(f"foreign = {show(stranger)} must be true or false")
+    about = {key: settings.pop(key) for key in ("plays_on", "version") if stranger and key in settings}
+    return foreign(factory, **about) if stranger else factory
 
 
 def _read_data(settings: dict[str, Any], names: Iterable[str], where: str, path: ConfigSource) -> dict[str, Any]:
