@@ -64,10 +64,9 @@ class Learner(NamedTuple):
     def stranger(self, view: Callable[..., Any] | None = None) -> Stranger:
         """What a process needs to play it."""
         foreign = self.foreign
-        return Stranger(
-            foreign.make, self.arguments, foreign.seeded, foreign.ask, foreign.tell, foreign.diagnose, view,
-            losses=foreign.plays_on_losses, contexts=foreign.plays_on in ("row", "decision set"),
-        )  # fmt: skip
+        calls = foreign.ask, foreign.tell, foreign.diagnose, view
+        shown = foreign.plays_on in ("row", "decision set")
+        return Stranger(foreign.make, self.arguments, foreign.seeded, *calls, foreign.plays_on_losses, shown)
 
 
 # ---- what is compiled in the place of a foreign learner, where sizes and names of the world around it are wanted
@@ -97,7 +96,7 @@ def learner_of(program: Program) -> Learner | None:
     return program.init if isinstance(program.init, Learner) else None
 
 
-def _refuse(*_: Any) -> NoReturn:
+def _refuse_compiling(*_: Any) -> NoReturn:
     raise TypeError("a foreign learner cannot be compiled: give it to jb.sweep itself, not to a conversion")
 
 
@@ -142,7 +141,7 @@ class Foreign:
     def __call__(self, **arguments: Any) -> Algorithm:
         """The learner with its arguments, for a sweep to play."""
         given = {key: value for key, value in arguments.items() if key in self.names}
-        program = Program(Learner(self, given), _refuse, _refuse, _refuse)
+        program = Program(Learner(self, given), _refuse_compiling, _refuse_compiling, _refuse_compiling)
         horizon = int(arguments.get("horizon") or 1)
         name, number = self.__name__, 0 if self.version is None else self.version
         config = {"name": name, **arguments}
@@ -259,7 +258,7 @@ class StrangerProcess:
         except (BrokenPipeError, ValueError):
             raise StrangerError(f"the process that plays it ended with status {self.process.wait()}") from None
 
-    def take(self) -> Any:
+    def take_answer(self) -> Any:
         """The answer to what was asked."""
         assert self.process.stdout is not None
         try:
@@ -273,21 +272,21 @@ class StrangerProcess:
             raise error
         return answer
 
-    def ask(self, *request: Any) -> Any:
+    def request(self, *about: Any) -> Any:
         """The answer to a request."""
-        self.send(*request)
-        return self.take()
+        self.send(*about)
+        return self.take_answer()
 
     def number(self, stranger: Stranger) -> int:
         """What the process calls a stranger, which it is told the first time."""
         if id(stranger) not in self.numbers:
             self.numbers[id(stranger)] = stranger, len(self.numbers)
-            self.ask("stranger", self.numbers[id(stranger)][1], (sys.path, sys.argv), _pickle(stranger))
+            self.request("stranger", self.numbers[id(stranger)][1], (sys.path, sys.argv), _pickle(stranger))
         return self.numbers[id(stranger)][1]
 
     def play_many(self, stranger: Stranger, seeds: list[int], rows: Rows) -> tuple[Any, Any]:
         """As `strangers_process.play_many`."""
-        arms, seen = self.ask("many", self.number(stranger), seeds, tuple(rows))
+        arms, seen = self.request("many", self.number(stranger), seeds, tuple(rows))
         return arms, seen
 
     def end(self) -> None:

@@ -109,7 +109,7 @@ def find_methods(learner: Any, stranger: Stranger) -> tuple[Callable[..., Any], 
     ask, tell, shown = stranger.ask, stranger.tell, stranger.contexts
     none = () if shown else (None,)
     asks: list[Any] = [None if ask is None else partial(ask, learner, *none)]
-    tells: list[Any] = [None if tell is None else _tell(tell, learner, shown)]
+    tells: list[Any] = [None if tell is None else _bind_tell(tell, learner, shown)]
     for first, second in METHODS:
         both = hasattr(learner, first) and hasattr(learner, second)
         if both or (ask is not None and hasattr(learner, second)) or (tell is not None and hasattr(learner, first)):
@@ -124,7 +124,7 @@ def find_methods(learner: Any, stranger: Stranger) -> tuple[Callable[..., Any], 
     return cast("tuple[Callable[..., Any], Callable[..., Any]]", tuple(found))
 
 
-def _tell(tell: Callable[..., Any], learner: Any, shown: bool) -> Callable[..., Any]:
+def _bind_tell(tell: Callable[..., Any], learner: Any, shown: bool) -> Callable[..., Any]:
     if shown:
         return partial(tell, learner)
     return lambda arm, reward: tell(learner, arm, reward, None)

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 Computed: TypeAlias = tuple[int, int, dict[str, Any]]  # a cell, the first seed, arrays
 OnChunk: TypeAlias = Callable[[Any, int, float], object]  # a Dataset of finished runs, how many so far, seconds
 Put: TypeAlias = Callable[[int, int, dict[str, Any]], None]  # takes the same
+Engine: TypeAlias = "Local | Ray | Strangers"
+Calls: TypeAlias = list[work.Call]
 HEADER_BYTES = 1 << 16  # for coordinates and attributes of results.nc
 TRIES = 3  # a damaged file is noticed when it is read, and computed again
 
@@ -250,7 +252,7 @@ class SweepRun:
         elif sweep.progress and shard is None:
             estimate.print_progress(self.summary)
 
-    def _play(self, sweep: Prepared, machine: Machine, calls: list[work.Call], put: Put | None = None) -> None:
+    def _play(self, sweep: Prepared, machine: Machine, calls: Calls, put: Put | None = None) -> None:
         """Compute calls for `put`, or for the store: foreign learners last, in processes of their own."""
         theirs = [call for call in calls if sweep.plan.groups[call.group].parts.program is STAND_IN]
         if not theirs:
@@ -264,14 +266,7 @@ class SweepRun:
             raise
         self._play_on(engine, sweep, engine.machine, theirs, put)
 
-    def _play_on(
-        self,
-        engine: "Local | Ray | Strangers",
-        sweep: Prepared,
-        machine: Machine,
-        calls: list[work.Call],
-        put: Put | None,
-    ) -> None:
+    def _play_on(self, engine: "Engine", sweep: Prepared, machine: Machine, calls: Calls, put: Put | None) -> None:
         """Compute calls on an engine; afterwards raise what went wrong."""
         plan, store = sweep.plan, sweep.store
         remaining = Remaining(plan, calls, machine)

@@ -45,11 +45,11 @@ FIRST_PLAYS, ASKED_SECONDS = 16, 0.5
 class _Unread:
     """In the place of a learner's state in the view of an adversary."""
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def _refuse_reading(self, *_: Any) -> NoReturn:
         read = "this adversary reads what the learner keeps, which nobody sees of a foreign one"
         raise ValueError(f"reward_adversary: {read}: take one that reads the truth alone, such as huber")
 
-    __getattr__ = __getitem__ = __iter__ = __jax_array__ = __array__ = __len__ = __bool__ = _refuse
+    __getattr__ = __getitem__ = __iter__ = __jax_array__ = __array__ = __len__ = __bool__ = _refuse_reading
 
 
 @lru_cache(maxsize=64)
@@ -73,11 +73,9 @@ def _blocks_of(parts: Parts, plays: int) -> Any:
             reward = pay(draws.child("reward"), action)
             if attack is not None:
                 stream, unread = root.child("contamination"), _Unread()
-                view = AdversaryView(
-                    t=t, context=context, action=action, play=jnp.ones(plays, bool), params=unread, state=unread,
-                    truth=world.truth(case.environment, state, t, context), note=unread,
-                    sample=partial(pay, stream.child("reward")),
-                )  # fmt: skip
+                truth, played = world.truth(case.environment, state, t, context), jnp.ones(plays, bool)
+                sample = partial(pay, stream.child("reward"))
+                view = AdversaryView(t, context, action, played, truth, unread, unread, unread, sample)
                 reward = attack.corrupt(case.reward_adversary, _state_of_attack(parts, case), stream, t, reward, view)[
                     0
                 ]
@@ -124,7 +122,7 @@ class Tape:
         self.plays = min(plays, 1 << (self.horizon - 1).bit_length())
         self.begin, self.block = _blocks_of(self.parts, self.plays)
 
-    def blocks(self, seeds: Sequence[int], device: jax.Device) -> Iterator[Block]:
+    def draw_blocks(self, seeds: Sequence[int], device: jax.Device) -> Iterator[Block]:
         """The plays of runs, one run after the other."""
         for seed in seeds:
             with settings_of(self.dtype, device):
@@ -192,8 +190,10 @@ def _state_of_attack(parts: Parts, case: Case) -> Any:
 
 def try_out(plan: Plan) -> Plan:
     """A plan whose foreign learners have each made a few plays; with the names of what they are diagnosed by."""
-    foreign = {cell.label: g for g, group in enumerate(plan.groups) for cell in (plan.cells[group.cells[0]],)
-               if group.parts.program is STAND_IN}  # fmt: skip
+    foreign = dict[str, int]()  # of every label the last group
+    for g, group in enumerate(plan.groups):
+        if group.parts.program is STAND_IN:
+            foreign[plan.cells[group.cells[0]].label] = g
     if not foreign:
         return plan
     groups = list(plan.groups)
@@ -202,9 +202,9 @@ def try_out(plan: Plan) -> Plan:
             cell = plan.cells[groups[g].cells[0]]
             tape = Tape(plan, groups[g], cell)
             try:
-                block = next(tape.blocks(plan.seeds[:1], jax.local_devices()[0]))
+                block = next(tape.draw_blocks(plan.seeds[:1], jax.local_devices()[0]))
                 few = block.split(TRIED_PLAYS)[0]._replace(last=True)
-                numbers = process.ask("play", process.number(_stranger_of(cell)), *_request(few))[1]
+                numbers = process.request("play", process.number(_stranger_of(cell)), *_request(few))[1]
             except StrangerError as error:
                 raise StrangerError(f"{label}: {error}") from error
             for h, group in enumerate(groups):
@@ -259,7 +259,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
 
     def submit(self) -> None:
         begun = list[Call]()
-        future = self.pool.submit(self.work, begun)
+        future = self.pool.submit(self.play_next, begun)
         self.pending[future] = begun
         future.add_done_callback(self.over.put)
 
@@ -268,7 +268,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
 
     def result(self, ticket: "Future[Outcome]") -> Outcome | Failed:
         while not self.doubts.empty():
-            warnings.warn(self.doubts.get(), UserWarning, stacklevel=8)
+            warnings.warn(self.doubts.get(), UserWarning, stacklevel=10)
         error = ticket.exception()
         if error is None:
             return ticket.result()
@@ -290,7 +290,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
 
     # ---- in other threads
 
-    def work(self, begun: list[Call]) -> Outcome:
+    def play_next(self, begun: list[Call]) -> Outcome:
         """Play the call that is next, in a process that is free."""
         process = self.free.get()
         try:
@@ -314,7 +314,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
         group, seeds = self.plan.groups[call.group], range(call.first, call.first + call.seeds)
         twice = call.first == self.plan.seeds.start and cell.label not in self.looked_at
         self.looked_at.add(cell.label)
-        tape = Tape(self.plan, group, cell).blocks([*seeds, *seeds[:twice]], self.device)
+        tape = Tape(self.plan, group, cell).draw_blocks([*seeds, *seeds[:twice]], self.device)
         records, arms_of_first, since = list[Record](), list[list[Any]](), time.perf_counter()
         for block, arms, numbers in self.play_blocks(cell, process, tape):
             if block.first == 0:
@@ -343,7 +343,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
             process.send("play", number, *_request(block))
             after = rest or next(tape, None)  # drawn while this one is played
             try:
-                arms, numbers = process.take()
+                arms, numbers = process.take_answer()
             except StrangerError as error:
                 raise StrangerError(f"{cell_words(self.plan, cell)}, seed {block.seed}, {error}") from error
             seconds = max(time.perf_counter() - began, 1e-6)
