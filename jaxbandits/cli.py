@@ -58,6 +58,7 @@ jaxbandits report runs/first
 jaxbandits report runs/first runs/second --out both.html
 jaxbandits new my_algorithm
 jaxbandits new my_algorithm --out experiments
+jaxbandits new my_algorithm --private local --on contexts
 jaxbandits cache info
 jaxbandits cache clear
 jaxbandits completion bash > ~/.local/share/bash-completion/completions/jaxbandits
@@ -175,6 +176,10 @@ def parser() -> argparse.ArgumentParser:
     starting = commands.add_parser("new", help="write an algorithm of your own to start from, with all around it")
     starting.add_argument("name", metavar="NAME", help="of the algorithm, such as my_algorithm")
     starting.add_argument("--out", metavar="DIR", type=_path, default=Path(), help="where to write (default: here)")
+    words = "with a guarantee: noise at every client (local), or on sums at the server (central)"
+    starting.add_argument("--private", choices=["local", "central"], help=words)
+    words = "what it plays on: arms alone (default), or features of each arm that change from play to play"
+    starting.add_argument("--on", choices=["arms", "contexts"], default="arms", help=words)
     starting.add_argument("--wing", metavar="WING", help="write it into a checkout of the package, with its test")
     completing = commands.add_parser("completion", help="print what completes these commands in a shell")
     completing.add_argument("shell", choices=["bash", "zsh", "fish"], help="your shell")
