@@ -41,6 +41,7 @@ jaxbandits offline clicks.toml
 jaxbandits offline clicks.toml --out runs/clicks --format png,pdf
 jaxbandits reproduce private-adversarial/exp3-leak
 jaxbandits reproduce private-adversarial --full --out runs/private
+jaxbandits reproduce private-robust-mab/bernoulli --with my_algorithm:my_algorithm
 jaxbandits list algorithms
 jaxbandits list kl_ucb
 jaxbandits list algorithms --json
@@ -57,6 +58,7 @@ jaxbandits report runs/first
 jaxbandits report runs/first runs/second --out both.html
 jaxbandits new my_algorithm
 jaxbandits new my_algorithm --out experiments
+jaxbandits new my_algorithm --private local --on contexts
 jaxbandits cache info
 jaxbandits cache clear
 jaxbandits completion bash > ~/.local/share/bash-completion/completions/jaxbandits
@@ -123,6 +125,8 @@ def parser() -> argparse.ArgumentParser:
     again = commands.add_parser("reproduce", help="run a paper's figures and tables, or go on with them")
     words = "a figure, a paper for all of its own, or all; `list papers` names them"
     again.add_argument("name", metavar="PAPER/FIGURE", help=words)
+    words = "an algorithm of your own, or of the package, beside the published ones; may be given several times"
+    again.add_argument("--with", metavar="MODULE:FACTORY", dest="own", action="append", default=[], help=words)
     words = "full size: minutes to hours; without it a small one, seconds to minutes"
     again.add_argument("--full", action="store_true", help=words)
     again.add_argument("--out", metavar="DIR", type=_path, help="where to write (default: runs/<PAPER>/<FIGURE>)")
@@ -172,6 +176,10 @@ def parser() -> argparse.ArgumentParser:
     starting = commands.add_parser("new", help="write an algorithm of your own to start from, with all around it")
     starting.add_argument("name", metavar="NAME", help="of the algorithm, such as my_algorithm")
     starting.add_argument("--out", metavar="DIR", type=_path, default=Path(), help="where to write (default: here)")
+    words = "with a guarantee: noise at every client (local), or on sums at the server (central)"
+    starting.add_argument("--private", choices=["local", "central"], help=words)
+    words = "what it plays on: arms alone (default), or features of each arm that change from play to play"
+    starting.add_argument("--on", choices=["arms", "contexts"], default="arms", help=words)
     starting.add_argument("--wing", metavar="WING", help="write it into a checkout of the package, with its test")
     completing = commands.add_parser("completion", help="print what completes these commands in a shell")
     completing.add_argument("shell", choices=["bash", "zsh", "fish"], help="your shell")
@@ -359,6 +367,7 @@ def _command(given, command: str) -> str:
     """The command line that goes on with this run."""
     if command == "reproduce":
         words, options = [given.name, *(["--full"] if given.full else [])], ["out", "format"]
+        words += [word for own in given.own for word in ("--with", own)]
     else:
         words, options = [str(given.file)], ["out", *(["shard"] if command == "worker" else []), "seeds", "engine"]
     for option in options:
@@ -390,23 +399,35 @@ def reproduce(given) -> int:
     """`jaxbandits reproduce PAPER/FIGURE`: compute what is missing, write figures, data and the table of claims.
 
     Below the table stand the papers' numbered claims that its lines are about, with their words, and warnings, once.
+    Algorithms of `--with` have a table of their own, and pictures, in a directory beside those of the study.
     """
     from jaxbandits import papers
     from jaxbandits.papers.verdicts import list_claims, word_finder
 
     studies = papers.find(given.name)
-    for name, study in studies.items():
-        home = _study_directory(given, name, studies)
+    entries, refusals = papers.enter_own(given.own, studies, given.full) if given.own else ({}, [])
+    for refusal in refusals:
+        print(f"jaxbandits: {refusal}", file=sys.stderr)
+    for name in entries or studies:
+        study, home = studies[name], _study_directory(given, name, studies)
         print(f"{name}: {study.title} ({study.source})", flush=True)
         began = time.perf_counter()
+        more = {"full": given.full, "formats": given.formats, "progress": not given.quiet}
         with warnings.catch_warnings(record=True) as caught:
-            done = papers.reproduce(study, home, full=given.full, formats=given.formats, progress=not given.quiet)
+            beside = papers.reproduce_beside(study, home, entries[name], **more) if entries else None
+            done = beside.published if beside else papers.reproduce(study, home, **more)
         table = papers.claims_table(done.claims, word_finder(name, words=False), judged=given.full)
         print(f"{table}\n\n{list_claims(name, (claim.statement for claim in done.claims))}".rstrip(), flush=True)
+        paths = done.paths
+        if beside:
+            print(f"\n{beside.table}", flush=True)
+            paths = beside.paths
+            if beside.without:
+                print(f"with lines of the paper's alone, and not drawn again: {', '.join(beside.without)}")
         for message in dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught):
             print(f"jaxbandits: {message}", file=sys.stderr)
-        written = sorted({path.name for path in done.paths})
-        print(f"{time.perf_counter() - began:.1f} s; written to {done.paths[-1].parent}: {', '.join(written)}")
+        written = sorted({path.name for path in paths})
+        print(f"{time.perf_counter() - began:.1f} s; written to {paths[-1].parent}: {', '.join(written)}")
         if not given.full:
             quick = "This was the quick size, too small for the paper's claims"
             print(f"{quick}: --full runs the sizes of the documentation.")

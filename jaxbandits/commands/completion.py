@@ -32,6 +32,7 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
         ("audit", "name"): list(catalogue.private()),
         ("check", "algorithm"): list(algorithms.__all__),
         ("check", "environment"): list(environments.__all__),
+        ("reproduce", "own"): list(algorithms.__all__),
         ("reproduce", "name"): ["all", *studies, *dict.fromkeys(name.split("/")[0] for name in studies)],
     }
     for command, inner in _commands(parser).items():

@@ -7,6 +7,7 @@ asks, and what was found, is told in its section of docs/reproductions/<paper>.m
 from importlib import import_module
 
 from jaxbandits.formatting import nearest
+from jaxbandits.papers.beside import enter_own, reproduce_beside
 from jaxbandits.papers.study import Claim, Exact, Interval, Search, Study, Sweep, Tuning, claims_table, reproduce
 
 # paper -> figure -> its module, and which of its studies
@@ -47,7 +48,7 @@ PAPERS = tuple(STUDIES)
 
 __all__ = [
     "PAPERS", "Claim", "Exact", "Interval", "Search", "Study", "Sweep", "Tuning", "claims_table", "find", "all_studies",
-    "reproduce",
+    "reproduce", "enter_own", "reproduce_beside",
 ]  # fmt: skip
 
 

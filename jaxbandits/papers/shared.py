@@ -53,6 +53,11 @@ def short(ratios: Iterable[float], whole: float = 10) -> list[str]:
     return [f"{x:.1f}" if x < whole else f"{x:.0f}" for x in ratios]
 
 
+def and_own(ds: xr.Dataset, labels: Iterable[str]) -> list[str]:
+    """Labels that a picture shows, and those of own algorithms beside them (`beside`)."""
+    return [*labels, *ds.attrs.get("own", ())]
+
+
 def in_order(frame: pd.DataFrame, labels: Iterable[str]) -> pd.DataFrame:
     """The rows of those algorithms that are there, label by label."""
     parts = dict(list(frame.groupby("algorithm", sort=False)))

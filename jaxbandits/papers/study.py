@@ -192,17 +192,24 @@ def reproduce(
         seconds += sum(Store(chunks.parent).seconds for chunks in store.rglob("chunks"))
     home.mkdir(parents=True, exist_ok=True)
     figures = {name: draw(results) for name, draw in study.figures.items()}
-    for name, figure in figures.items():
-        paths += [home / f"{name}.csv", *(home / f"{name}.{suffix}" for suffix in formats)]
-        figure.data.to_csv(home / f"{name}.csv", index=False)
-        for suffix in formats:
-            plot.save(figure, home / f"{name}.{suffix}")
+    paths += write_figures(figures, home, formats)
     claims = [judge_claim(claim, full) for claim in study.claims(results)]
     paths += [home / "claims.csv", home / "claims.md"]
     rows = [(claim.statement, claim.paper, claim.measured, claim.holds) for claim in claims]
     pd.DataFrame(rows, columns=["statement", "paper", "measured", "holds"]).to_csv(paths[-2], index=False)
     paths[-1].write_text(f"{claims_table(claims)}\n", encoding="utf-8")
     return Reproduction(results, figures, claims, paths, seconds)
+
+
+def write_figures(figures: Mapping[str, plot.Plot], home: Path, formats: Iterable[str]) -> list[Path]:
+    """Write pictures and their tables; the paths."""
+    paths = list[Path]()
+    for name, figure in figures.items():
+        paths += [home / f"{name}.csv", *(home / f"{name}.{suffix}" for suffix in formats)]
+        figure.data.to_csv(home / f"{name}.csv", index=False)
+        for suffix in formats:
+            plot.save(figure, home / f"{name}.{suffix}")
+    return paths
 
 
 def run_sweep(one: Sweep, store: str | Path, *, progress: bool = True) -> tuple[xr.Dataset, pd.DataFrame | None]:

@@ -54,12 +54,12 @@ class Problem(NamedTuple):
     @property
     def points(self) -> list[dict[str, Any]]:
         """The values {key: value} at each of the O points."""
-        return _product(self.known)
+        return cross(self.known)
 
     @property
     def family(self) -> list[dict[str, Any]]:
         """The values {key: value} of the unknown axes, for each environment of the family."""
-        return _product(self.unknown)
+        return cross(self.unknown)
 
     @property
     def labels(self) -> list[dict[str, Any]]:
@@ -68,7 +68,8 @@ class Problem(NamedTuple):
         return [dict(zip(names, at, strict=True)) for at in itertools.product(*(axis.labels for axis in self.known))]
 
 
-def _product(axes: Sequence[Axis]) -> list[dict[str, Any]]:
+def cross(axes: Sequence[Axis]) -> list[dict[str, Any]]:
+    """The values {key: value} at each point of the axes."""
     keys = [key for axis in axes for key in axis.keys]
     rows = itertools.product(*(axis.values for axis in axes))
     return [dict(zip(keys, itertools.chain(*at), strict=True)) for at in rows]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from dealt import others
 
 import jaxbandits as jb
 from jaxbandits import cli
@@ -78,6 +79,58 @@ def test_a_new_algorithm_passes_as_it_is(tmp_path, monkeypatch, capsys):
     assert {name: (tmp_path / name).read_bytes() for name in files} == before
     for name in ("my_own", "my_own_environment", "test_my_own"):
         sys.modules.pop(name, None)
+
+
+VARIANTS = [(on, private) for on in ("arms", "contexts") for private in (None, "local", "central")]
+
+
+def write_variant(directory, on, private, name="my_own"):
+    options = ["--on", on, *(["--private", private] if private else [])]
+    assert cli.main(["new", name, "--out", str(directory), *options]) == 0
+
+
+@pytest.mark.parametrize(("on", "private"), others(VARIANTS[1:], 10))
+@pytest.mark.compiles(30)
+def test_a_new_algorithm_with_a_guarantee_or_over_contexts_passes_as_it_is(tmp_path, monkeypatch, on, private):
+    """Its own test checks and audits it, and compares what it learned."""
+    write_variant(tmp_path, on, private)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    tests = importlib.import_module("test_my_own")
+    for name in [name for name in dir(tests) if name.startswith("test_")]:
+        getattr(tests, name)()
+    if private:
+        made = importlib.import_module("my_own")
+        monkeypatch.setattr(made, "laplace_scale", lambda *given: jb.mechanisms.laplace_scale(*given) / 2)
+        tampered = made.my_own(num_arms=4, horizon=100, **({"dim": 3} if on == "contexts" else {}))
+        assert tampered.guarantee.spend(tampered.params) == (2.0, 0.0)  # what is said follows from the noise
+    for name in ("my_own", "my_own_environment", "test_my_own"):
+        sys.modules.pop(name, None)
+
+
+def test_what_is_written_is_clean_and_says_what_it_spends(tmp_path, monkeypatch):
+    for on, private in VARIANTS:
+        name = f"own_{on}_{private or 'plain'}".lower()
+        write_variant(tmp_path, on, private, name)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        made = getattr(importlib.import_module(name), name)
+        sizes = {"num_arms": 4, "horizon": 130} | ({"dim": 3} if on == "contexts" else {})
+        algorithm = made(**sizes, **({"epsilon": 0.5} if private else {}))
+        assert algorithm.guarantee.model == (private or "none")
+        assert algorithm.guarantee.spend(algorithm.params) == ((0.5, 0.0) if private else (float("inf"), 0.0))
+        assert [span.slots for span in algorithm.schedule] == [50 if private == "central" else 1]
+        text = (tmp_path / f"{name}.toml").read_text()
+        assert ("epsilon = " in text) == bool(private) and "|" not in text
+    for command in (["check", "--select", "E,F,I,W,B,UP,N"], ["format", "--check"]):
+        words = [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", "."]
+        subprocess.run(words, cwd=tmp_path, check=True)
+
+
+def test_a_variant_of_the_package_is_refused_in_words(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for more in (["--private", "local"], ["--on", "contexts"]):
+        assert cli.main(["new", "my_own", "--wing", "stochastic", *more]) == 2
+        assert "leave --private and --on out" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
 
 
 def test_a_new_algorithm_of_the_package_has_two_files(tmp_path, monkeypatch):

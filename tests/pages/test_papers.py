@@ -20,6 +20,7 @@ from PIL import Image
 import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.cli import main
+from jaxbandits.papers import beside as own_beside
 from jaxbandits.papers import study as machinery
 from jaxbandits.papers import verdicts as claim_records
 from jaxbandits.papers.private_adversarial import exp3_leak, experts_map, lower_bound
@@ -122,6 +123,94 @@ def test_a_reproduction_that_was_interrupted_goes_on_and_writes_everything(tmp_p
     again = reproduce(small_study(), tmp_path, progress=False)
     xr.testing.assert_identical(again.results["one"], done.results["one"])
     assert all(path.stat().st_mtime_ns == at for path, at in kept.items())
+
+
+OWN = """
+from functools import partial
+from jaxbandits import algorithms as a
+
+mine = partial(a.ldp_exp3, learning_rate=0.1, mixing=0.05)
+flat = a.uniform
+features = a.linucb
+"""
+
+
+def test_own_algorithms_stand_beside_a_figure_and_nothing_else_is_computed(tmp_path, monkeypatch, capsys):
+    """Through the command line: one that takes the grid's epsilon, and one that does not."""
+    name, home = "private-adversarial/exp3-leak", tmp_path / "out"
+    monkeypatch.setattr(papers, "find", lambda given: {name: small_study()})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_of_papers.py").write_text(OWN)
+    plain = reproduce(small_study(), home, progress=False)
+    kept = {path: path.read_bytes() for path in (home / "quick").glob("c*.*")}
+    computed, run = [], Local.run
+
+    def note_labels(engine, laid_out, remaining, machine, orders):
+        computed.extend(laid_out.cells[cell].label for call in remaining.calls for cell in call.cells)
+        run(engine, laid_out, remaining, machine, orders)
+
+    monkeypatch.setattr(Local, "run", note_labels)
+    command = ["reproduce", name, "--out", str(home), "--quiet", "--with", "own_of_papers:mine"]
+    assert main([*command, "--with", "own_of_papers:flat"]) == 0
+    assert set(computed) == {"mine", "flat"}
+    said, place = capsys.readouterr().out, home / "quick/with-mine-flat"
+    assert claims_table(plain.claims, judged=False) in said and (place / "curve.png").stat().st_size > 5000
+    assert {path: path.read_bytes() for path in kept} == kept  # the study's own claims and picture
+    # the picture has every published line as it was, and both of ours
+    drawn, published = pd.read_csv(place / "curve.csv"), pd.read_csv(home / "quick/curve.csv")
+    ours = drawn["algorithm"].isin(["mine", "flat"])
+    pd.testing.assert_frame_equal(drawn[~ours].reset_index(drop=True), published)
+    assert drawn[ours].groupby("algorithm")["centre"].nunique().to_dict() == {"flat": 1, "mine": 2}
+    # what is told of ours is what a sweep of it alone gives
+    ours = {"mine": partial(a.ldp_exp3, learning_rate=0.1, mixing=0.05)}
+    alone = jb.summary(jb.sweep(**SETTINGS | {"algorithms": ours}, progress=False))
+    table = pd.read_csv(place / "own.csv").query("algorithm == 'mine'")
+    np.testing.assert_allclose(table["mean"], alone["mean"], rtol=1e-12)
+    row = alone.iloc[-1]
+    words = f"| mine | one | environment.gap = 0.5, epsilon = 0.1 | {row['mean']:.3g} [{row['ci_low']:.3g}, "
+    assert words in said
+    computed.clear()
+    assert main(command) == 0 and computed == []
+    assert "| flat |" not in capsys.readouterr().out and (home / "quick/with-mine/curve.png").exists()
+
+
+def test_an_own_algorithm_that_cannot_play_is_refused_before_anything_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_refused.py").write_text(OWN)
+    for study, factory, words in (
+        ("private-adversarial/below-root", "features", ["linucb reads dim features", "plays on contextual_linear"]),
+        ("private-adversarial/lemmas", "flat", ["nothing is simulated there"]),
+        ("private-robust-mab/outliers", "mine", ["needs epsilon", "partial(jb.algorithms.ldp_exp3, epsilon=...)"]),
+        ("private-robust-mab/outliers", "none", ["cannot load 'own_refused:none'"]),
+    ):  # fmt: skip
+        assert main(["reproduce", study, "--with", f"own_refused:{factory}", "--out", "out"]) == 2
+        said = capsys.readouterr().err
+        assert all(word in said for word in [f"own_refused:{factory}", *words]) and said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_own_algorithms_get_what_the_grid_gives_others_where_it_is_one_value():
+    """`private_batched` takes `window`, `epsilon` and a base's `mixing`."""
+    own = {"own": jb.recipe.recipe_of(partial(a.private_batched, base=a.exp3))}
+    published = {"A": a.private_batched, "B": a.private_batched, "C": partial(a.private_batched, base=a.exp3)}
+
+    def widened(**grid):
+        settings = {"algorithms": published, "environment": e.fixed_gap_losses, "horizon": 60, "seeds": 2}
+        return own_beside.widen_sweep(Sweep(settings | grid), own).settings
+
+    one = widened(grid={("A.window", "B.epsilon"): {"few": (3, 0.1), "many": (9, 1.0)}, "environment.gap": [0.1]})
+    keys = ("A.window", "B.epsilon", "own.window", "own.epsilon")
+    assert one["grid"] == {keys: {"few": (3, 0.1, 3, 0.1), "many": (9, 1.0, 9, 1.0)}, ("environment.gap",): {0.1: 0.1}}
+    assert list(one["algorithms"]) == ["A", "B", "C", "own"]
+    # two labels that differ tell nothing of a third; a key without a label reaches it by itself
+    for grid in ({("A.epsilon", "B.epsilon"): [(0.1, 0.2)]}, {("epsilon", "A.window"): [0.1]}, {"epsilon": [0.1]}):
+        assert not any("own.epsilon" in keys for keys in widened(grid=grid)["grid"])
+    alike = widened(grid={("A.epsilon", "B.epsilon"): [0.1, 1.0], "C.base.mixing": [0.2]})["grid"]
+    assert alike == {
+        ("A.epsilon", "B.epsilon", "own.epsilon"): {0.1: (0.1,) * 3, 1.0: (1.0,) * 3},
+        ("C.base.mixing", "own.base.mixing"): {0.2: (0.2, 0.2)},
+    }
+    assert widened(points=[{"A.epsilon": 0.1}])["points"] == [{"A.epsilon": 0.1, "own.epsilon": 0.1}]
 
 
 @pytest.fixture(scope="module")

@@ -66,8 +66,9 @@ CUTS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1000.0)
 
 def draw(instance: str, results: Results) -> plot.Plot:
     frame = ratios_to_bound({instance: results[instance]} if instance in results else results)
+    labels = dict.fromkeys([*PRIVATE, *frame["algorithm"]])
     return plot.heatmap(
-        shared.in_order(frame, list(PRIVATE)[::-1]), "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, width=6.0,
+        shared.in_order(frame, list(labels)[::-1]), "epsilon", "algorithm", "ratio", text="text", cuts=CUTS, width=6.0,
         names={"epsilon": "ε", "algorithm": ""},
         caption=f"{instance} instance; regret over ln T times the coefficient of the central lower bound",
     )  # fmt: skip

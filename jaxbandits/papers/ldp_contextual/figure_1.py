@@ -10,7 +10,7 @@ from jaxbandits.formatting import brackets
 from jaxbandits.papers.ldp_contextual import instance
 from jaxbandits.papers.ldp_contextual.favourable import TOLD
 from jaxbandits.papers.ldp_contextual.instance import EPSILONS, PRIVATE_RIVALS, RIVALS, SDP, as_good, below, of_each
-from jaxbandits.papers.shared import REGRET, against, by_algorithm, ratios, series, with_numeric_key
+from jaxbandits.papers.shared import REGRET, against, and_own, by_algorithm, ratios, series, with_numeric_key
 from jaxbandits.papers.study import Claim, Claims, Results, Study, Sweep, swept
 from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
@@ -34,7 +34,8 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw(reading, results: Results, contexts="redraw", trials=None) -> plot.Plot:
-    ds = results["curves"].sel({"algorithm": [*RIVALS, *READINGS[reading]], "environment.contexts": contexts})
+    ds = results["curves"]
+    ds = ds.sel({"algorithm": and_own(ds, [*RIVALS, *READINGS[reading]]), "environment.contexts": contexts})
     ds = ds.drop_vars("environment.contexts").isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50)
     return plot.regret(ds, log="y", caption=f"{reading}; {CONTEXTS[contexts]}")
 
@@ -139,7 +140,8 @@ def form_sweeps(full: bool) -> dict[str, Sweep]:
 
 
 def draw_printed(results: Results) -> plot.Plot:
-    ds = results["curves"].sel(algorithm=[*RIVALS, *FORMS])
+    ds = results["curves"]
+    ds = ds.sel(algorithm=and_own(ds, [*RIVALS, *FORMS]))
     return plot.regret(ds.isel(t=ds["t"] >= ds["t"][-1] / 50), log="y", caption="as printed; contexts redrawn")
 
 

@@ -160,7 +160,7 @@ def draw_bounds(results: Results) -> plot.Plot:
     for label, part in frame[frame["algorithm"] != NOISY].groupby("algorithm", sort=False):
         epsilons, printed = part["epsilon"], f"{label}: {ORDER}"
         lines.append((label, epsilons, part["mean"], part["low"], part["high"]))
-        if label != UNIFORM:
+        if label in ARMS | EXPERTS:
             dotted[printed] = label
             lines.append((printed, epsilons, [paper_bound(label, horizon, x) for x in epsilons]))
     caption = f"two arms, two experts, T = {horizon:,}: the largest mean regret over the gaps; dotted: printed bounds"

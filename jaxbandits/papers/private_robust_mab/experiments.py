@@ -208,7 +208,7 @@ def bernoulli_sweeps(full: bool) -> dict[str, Sweep]:
 
 def draw_coins(instance, epsilon, results: Results) -> plot.Plot:
     ds = results["arms"]
-    shown = [label for label in DRAWN if label in ds["algorithm"].values]
+    shown = shared.and_own(ds, (label for label in DRAWN if label in ds["algorithm"].values))
     select = {"environment.means": instance, "epsilon": epsilon, "algorithm": shown}
     caption = f"Bernoulli arms, {instance}: {COINS[instance]}; ε = {epsilon:g}"
     return plot.regret(ds, select=select, log="both", caption=caption, width=5.5)
