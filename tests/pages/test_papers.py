@@ -523,6 +523,8 @@ def test_rows_that_go_against_papers_pages_or_lines_are_named(monkeypatch):
         ({"constants": "some"}, "is none of"),
         # what our copy has lost
         ({"lost": "x"}, "is a reading"), ({"copy": "max a A a 2 M 1 2d"}, "no relation"),
+        *(({"copy": f"at most {x}"}, "are damaged") for x in ("τ 1", "T = 1 ε ,", "O( p T", "is -DP", "Lap(0, 1 9:")),
+        ({"copy": ""}, "give the characters"), ({"would_change": "A bound: holds under a reading."}, "names no word"),
         ({"copy": ""}, "no row has the characters of Lemma 3"),
         ({"ground": "{a}"}, "figures are those"), ({"figures": {"a": "computed: b"}}, "figures are those"),
     ):  # fmt: skip
