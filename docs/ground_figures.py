@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import study_tables as pages
 
-from jaxbandits import theory
+from jaxbandits import mechanisms, theory
 from jaxbandits.papers.private_adversarial.experts_map import NUM_ARMS as EXPERTS_ARMS
 from jaxbandits.papers.private_adversarial.experts_map import compute_bounds_map
 from jaxbandits.papers.private_robust_mab.moment_order import EPSILONS, HORIZONS, slope_of_order
@@ -149,6 +149,14 @@ def slack_of_lemma_12() -> str:
     return round_up(owed / (slack - owed))
 
 
+def reconstruction_spends(epsilon: float = 4.0, delta: float = 0.001) -> str:
+    """The epsilon that Theorem 6's reconstructed noise spends at most: a message lies in as many nodes m as printed.
+
+    These m nodes move by √(6 m) L together, and each has noise of scale 8 √m L log(4/δ)/ε.
+    """
+    return f"{mechanisms.gaussian_epsilon(math.sqrt(6), 8 * math.log(4 / delta) / epsilon, delta):.2f}"
+
+
 COMPUTED: dict[str, Callable[[], str]] = {
     "cells_of_batched_exp4": cells_of_batched_exp4,
     "local_divergence": lambda: round_up(local_divergence()),
@@ -163,6 +171,7 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "byzantine_useful_from": byzantine_useful_from,
     "agents_for_median_of_means": agents_for_median_of_means,
     "slack_of_lemma_12": slack_of_lemma_12,
+    "reconstruction_spends": reconstruction_spends,
     "plays_of_remark_3_7": lambda: f"{5**10:,}",
     "plays_of_theorem_4_1": lambda: f"{5**8:,}",
 }

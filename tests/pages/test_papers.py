@@ -546,6 +546,8 @@ def test_no_figure_in_a_ground_is_typed():
     typed = []
     for paper in verdicts.read_verdicts().values():
         for row in paper["claim"]:
+            pages_read = {source.partition(" ~ ")[0] for source in row.figures.values() if source.startswith("page: ")}
+            assert pages_read <= {"page: privacy.md"}, row.number  # the sentence of a page is typed, too
             text = re.sub(
                 r"\]\([^)]*\)|`[^`]*`|arXiv [\d.]+|within \d+%", "", f"{row.ground} {row.under} {row.would_change}"
             )
