@@ -149,6 +149,13 @@ def slack_of_lemma_12() -> str:
     return round_up(owed / (slack - owed))
 
 
+def attacks_that_double() -> str:
+    """With one of ten agents attacked: at how many of the attacks the mean's regret is more than twice what it was."""
+    text = pages.study_text("byzantine/attacks", Path(__file__).resolve().parent)
+    grown = re.findall(r"^\| [^|]*: mean at 0, 0\.1, [^|]*\|  \| [\d.,]+, ([\d.]+),", text, flags=re.M)
+    return f"{sum(float(x) > 2 for x in grown)} of {len(grown)}"
+
+
 def reconstruction_spends(epsilon: float = 4.0, delta: float = 0.001) -> str:
     """The epsilon that Theorem 6's reconstructed noise spends at most: a message lies in as many nodes m as printed.
 
@@ -171,6 +178,7 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "byzantine_useful_from": byzantine_useful_from,
     "agents_for_median_of_means": agents_for_median_of_means,
     "slack_of_lemma_12": slack_of_lemma_12,
+    "attacks_that_double": attacks_that_double,
     "reconstruction_spends": reconstruction_spends,
     "plays_of_remark_3_7": lambda: f"{5**10:,}",
     "plays_of_theorem_4_1": lambda: f"{5**8:,}",
