@@ -199,6 +199,9 @@ def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
         and not (row.lost or row.printed == NO_CLAIM or RELATION.search(row.copy)),
         "its characters are damaged: say in `lost` what is lost": not row.lost and DAMAGE.search(row.copy),
         "give the characters of our copy": not row.copy,
+        "its characters are cut within a formula": any(
+            part.count("{") != part.count("}") or part.count("$") % 2 for part in row.copy.split("[...]")
+        ),
         "would_change names no word of the list": any(
             not word.startswith(WORDS) for word in NAMED_WORD.findall(row.would_change)
         ),
