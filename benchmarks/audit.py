@@ -1,6 +1,6 @@
 """How often the audit errs, and how much it finds.
 
-    python benchmarks/audit.py [--seeds N] [--out DIR] [--write PAGE] [nulls | power | published | catalogue]
+    python benchmarks/audit.py [--seeds N] [--out DIR] [--write PAGE] [nulls | power | published | catalogue | adaptive]
 
 `nulls`: audits of identical inputs. Nothing is spent between them, so whatever an audit claims to have proven is a
 false alarm; a share of at most 1 - confidence may be.
@@ -13,6 +13,8 @@ known from (`jaxbandits/provenance.toml`), what its releases spend, what an audi
 repairs it.
 
 `catalogue`: `jaxbandits audit --all`, as a table. It takes about a minute for each of 37 algorithms.
+
+`adaptive`: `jaxbandits audit NAME --adaptive` of the algorithms for losses, likewise.
 
 Figures are written to `audit.json` and drawn in `audit-power.png`.
 """
@@ -57,6 +59,7 @@ NULLS = {
     "online_ucb": (partial(a.online_ucb, **SMALL, dim=2, epsilon=1.0, delta=0.01), USER),
 }
 CLAIM = (1.0, 0.0)
+OF_LOSSES = ("private_batched", "bandit_to_experts", "ldp_exp3", "local_exp4", "batched_exp4")
 PUBLISHED_RUNS = 1_000_000
 
 
@@ -179,12 +182,22 @@ def power(seeds: int) -> dict[str, Any]:
     return found
 
 
-def catalogue_rows(seeds: int) -> list[dict[str, Any]]:
-    """The rows of `jaxbandits audit --all`. One audit each, whatever `seeds`."""
+def command_rows(*arguments: str) -> list[dict[str, Any]]:
+    """The rows of a call of `jaxbandits audit`."""
     with tempfile.TemporaryDirectory() as out:
-        if subprocess.run([sys.executable, "-m", "jaxbandits", "audit", "--all", "--out", out]).returncode:
+        if subprocess.run([sys.executable, "-m", "jaxbandits", "audit", *arguments, "--out", out]).returncode:
             raise SystemExit("a claim of the catalogue is refuted")
         return json.loads(pd.read_csv(Path(out) / "audit.csv").to_json(orient="records"))
+
+
+def catalogue_rows(seeds: int) -> list[dict[str, Any]]:
+    """The rows of `jaxbandits audit --all`. One audit each, whatever `seeds`."""
+    return command_rows("--all")
+
+
+def adaptive_rows(seeds: int) -> list[dict[str, Any]]:
+    """Those of `jaxbandits audit NAME --adaptive` of the algorithms for losses."""
+    return [row for name in OF_LOSSES for row in command_rows(name, "--adaptive")]
 
 
 def catalogue_table(found: list[dict[str, Any]]) -> str:
@@ -253,6 +266,7 @@ SECTIONS = {
     "power": (power, power_table),
     "published": (audited, published_table),
     "catalogue": (catalogue_rows, catalogue_table),
+    "adaptive": (adaptive_rows, catalogue_table),
 }
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import study_tables as pages
 
-from jaxbandits import theory
+from jaxbandits import mechanisms, theory
 from jaxbandits.papers.private_adversarial.experts_map import NUM_ARMS as EXPERTS_ARMS
 from jaxbandits.papers.private_adversarial.experts_map import compute_bounds_map
 from jaxbandits.papers.private_robust_mab.moment_order import EPSILONS, HORIZONS, slope_of_order
@@ -86,13 +86,33 @@ def lemma_5_1(log_ratio: float) -> float:
     return (math.sqrt(0.05**2 + a) - 0.05) / 2
 
 
-def lemma_e4_ratio(num_arms: float = 1e4, horizon: float = 1e9) -> str:
-    """What the second entry of η's minimum costs over 11 λ √(KT log K) log(KT), at λ = 1/log(KT).
+def largest_laplace(num_arms: float) -> float:
+    """The mean of the largest of K standard Laplace draws, log(K/2) + 0.577, for many arms."""
+    return math.log(num_arms / 2) + float(np.euler_gamma)
 
-    The plays of other arms add up to the mean of the largest of K Laplace draws, log(K/2) + 0.577, over η.
+
+def lemma_e4_ratio(num_arms: float = 1e4, horizon: float = 1e9) -> str:
+    """What the second entry of η's minimum costs over 11 λ √(KT log K) log(KT) + 10, at λ = 1/log(KT).
+
+    The plays of other arms add up to the mean of the largest of K Laplace draws, over η.
     """
-    size, largest = math.log(num_arms * horizon), math.log(num_arms / 2) + float(np.euler_gamma)
-    return f"{largest / math.sqrt(math.log(num_arms)) * (1 + 4 * math.log(horizon) / size) / 11:.2f}"
+    size = math.log(num_arms * horizon)
+    cost = largest_laplace(num_arms) * math.sqrt(num_arms * horizon) * (1 + 4 * math.log(horizon) / size)
+    return f"{cost / (11 * math.sqrt(num_arms * horizon * math.log(num_arms)) + 10):.2f}"
+
+
+def corollary_e3_ratio(num_arms: float = 1e8, horizon: float = 1e24, epsilon: float = 0.99) -> str:
+    """The same for Corollary E.3's tuning, over 2/ε (11 √(KεT log K) log(KεT) + 10) + 2/ε; two digits, rounded down.
+
+    ValueError where that bound says nothing.
+    """
+    plays = epsilon * horizon
+    cost = math.ceil(1 / epsilon) * largest_laplace(num_arms) * math.sqrt(num_arms * plays) * (1 + 4 * math.log(plays))
+    root = math.sqrt(num_arms * plays * math.log(num_arms))
+    bound = 2 / epsilon * (11 * root * math.log(num_arms * plays) + 11)
+    if bound >= horizon:
+        raise ValueError("the bound is above T")
+    return f"{math.floor(10 * cost / bound) / 10:g}"
 
 
 def slope(order: int, *, upper: bool) -> str:
@@ -129,6 +149,21 @@ def slack_of_lemma_12() -> str:
     return round_up(owed / (slack - owed))
 
 
+def attacks_that_double() -> str:
+    """With one of ten agents attacked: at how many of the attacks the mean's regret is more than twice what it was."""
+    text = pages.study_text("byzantine/attacks", Path(__file__).resolve().parent)
+    grown = re.findall(r"^\| [^|]*: mean at 0, 0\.1, [^|]*\|  \| [\d.,]+, ([\d.]+),", text, flags=re.M)
+    return f"{sum(float(x) > 2 for x in grown)} of {len(grown)}"
+
+
+def reconstruction_spends(epsilon: float = 4.0, delta: float = 0.001) -> str:
+    """The epsilon that Theorem 6's reconstructed noise spends at most: a message lies in as many nodes m as printed.
+
+    These m nodes move by √(6 m) L together, and each has noise of scale 8 √m L log(4/δ)/ε.
+    """
+    return f"{mechanisms.gaussian_epsilon(math.sqrt(6), 8 * math.log(4 / delta) / epsilon, delta):.2f}"
+
+
 COMPUTED: dict[str, Callable[[], str]] = {
     "cells_of_batched_exp4": cells_of_batched_exp4,
     "local_divergence": lambda: round_up(local_divergence()),
@@ -136,12 +171,15 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "lemma_5_1_least": lambda: f"{min(map(lemma_5_1, np.linspace(0.35, 0.65, 31))):.3f}",
     "lemma_5_1_near": lambda: f"{lemma_5_1(0.69):.4f}",
     "lemma_e4_ratio": lemma_e4_ratio,
+    "corollary_e3_ratio": corollary_e3_ratio,
     "corollary_4_3_early": lambda: f"{theory.htinf_experts_bound(3, 1_000, 1):,.0f}",
     "theorem_4_4_early": lambda: f"{theory.local_exp4_bound(3, 3, 1_000, 1):,.0f}",
     "figure_1_crossing": figure_1_crossing,
     "byzantine_useful_from": byzantine_useful_from,
     "agents_for_median_of_means": agents_for_median_of_means,
     "slack_of_lemma_12": slack_of_lemma_12,
+    "attacks_that_double": attacks_that_double,
+    "reconstruction_spends": reconstruction_spends,
     "plays_of_remark_3_7": lambda: f"{5**10:,}",
     "plays_of_theorem_4_1": lambda: f"{5**8:,}",
 }

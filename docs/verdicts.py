@@ -52,6 +52,11 @@ RELATION = re.compile(
     r"[=<>≤≥≲⪯]|\\(?:leq?|geq?|succeq)\b|\bO[ (]|𝒪|at most|at least|\bprivate\b|indistinguishable|\bDP\b|LDP|match|same"
     r"|flexible|eliminated|agnostic"
 )
+# a sign, bar, root or letter that is gone, as in "τ 1", "1 ε" (a fraction), "p T/ε" (a root), "is -DP", "Lap(0, 1"
+DAMAGE = re.compile(
+    r"(?<![\w.,{\\^_])[τεγδηλαβKNTMnd] \d|(?<![\w.])1 [εταδηTKN]\b|\bp [A-Z(]|(?<!\S)-DP|Lap\([\d, ]*\d\s"
+)
+NAMED_WORD = re.compile(r": (?:then )?([a-z ]{4,40})[.;]")  # what a figure would have made of a word
 
 
 EPSILON, DELTA, ARMS, EXPERTS = 0.1, 1e-5, (8,), (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
@@ -192,6 +197,14 @@ def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
         "its characters have no relation: say in `lost` what is lost": row.copy
         and re.match(KINDS, row.number)
         and not (row.lost or row.printed == NO_CLAIM or RELATION.search(row.copy)),
+        "its characters are damaged: say in `lost` what is lost": not row.lost and DAMAGE.search(row.copy),
+        "give the characters of our copy": not row.copy,
+        "its characters are cut within a formula": any(
+            part.count("{") != part.count("}") or part.count("$") % 2 for part in row.copy.split("[...]")
+        ),
+        "would_change names no word of the list": any(
+            not word.startswith(WORDS) for word in NAMED_WORD.findall(row.would_change)
+        ),
         "ground: say in `lost` what our copy has lost": not row.lost and re.search(r"lost in our copy|garbled", texts),
         "privacy and regret are two rows": private and "regret" in row.claim,
         f"constants = {row.constants!r} is none of {', '.join(CONSTANTS)}": row.constants not in CONSTANTS,

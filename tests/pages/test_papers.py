@@ -612,6 +612,9 @@ def test_rows_that_go_against_papers_pages_or_lines_are_named(monkeypatch):
         ({"constants": "some"}, "is none of"),
         # what our copy has lost
         ({"lost": "x"}, "is a reading"), ({"copy": "max a A a 2 M 1 2d"}, "no relation"),
+        *(({"copy": f"at most {x}"}, "are damaged") for x in ("τ 1", "T = 1 ε ,", "O( p T", "is -DP", "Lap(0, 1 9:")),
+        *(({"copy": f"at most {x}"}, "cut within a formula") for x in (r"\sqrt{N", "$1", "$1 [...] 2$")),
+        ({"copy": ""}, "give the characters"), ({"would_change": "A bound: holds under a reading."}, "names no word"),
         ({"copy": ""}, "no row has the characters of Lemma 3"),
         ({"ground": "{a}"}, "figures are those"), ({"figures": {"a": "computed: b"}}, "figures are those"),
     ):  # fmt: skip
@@ -633,6 +636,8 @@ def test_no_figure_in_a_ground_is_typed():
     typed = []
     for paper in verdicts.read_verdicts().values():
         for row in paper["claim"]:
+            pages_read = {source.partition(" ~ ")[0] for source in row.figures.values() if source.startswith("page: ")}
+            assert pages_read <= {"page: privacy.md"}, row.number  # the sentence of a page is typed, too
             text = re.sub(
                 r"\]\([^)]*\)|`[^`]*`|arXiv [\d.]+|within \d+%", "", f"{row.ground} {row.under} {row.would_change}"
             )
