@@ -11,17 +11,19 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.machinery import PathFinder
+from types import CodeType
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import jax.numpy as jnp
 
 from jaxbandits import strangers_process
 from jaxbandits.formatting import show
-from jaxbandits.protocol import Algorithm, Program, Span
+from jaxbandits.protocol import Algorithm, Context, Message, Note, Params, Program, Span, State
 from jaxbandits.recipe import unwrap
-from jaxbandits.strangers_process import Rows, Stranger
+from jaxbandits.strangers_process import Function, Rows, Stranger
+from jaxbandits.typing import Array
 from jaxbandits.validation import choice, declare
 
 # One thread of every library for matrices: the processes are as many as there are cores
@@ -50,7 +52,7 @@ class Learner(NamedTuple):
     def __ne__(self, other: object) -> bool:
         return self is not other
 
-    def __call__(self, params: Any, draws: Any, /) -> NoReturn:
+    def __call__(self, params: Params, draws: object, /) -> NoReturn:
         played = "jb.sweep, jb.tune, jb.worst_case, jb.check and jb.audit play it"
         raise TypeError(f"{self.foreign.__name__} is a foreign learner, which cannot be compiled: {played}")
 
@@ -61,7 +63,7 @@ class Learner(NamedTuple):
         codes = [(describe_code(one), unwrap(one).bound) for one in parts]
         return [foreign.version, foreign.plays_on_losses, codes, dict(self.arguments)]
 
-    def stranger(self, view: Callable[..., Any] | None = None) -> Stranger:
+    def stranger(self, view: Function | None = None) -> Stranger:
         """What a process needs to play it."""
         foreign = self.foreign
         calls = foreign.ask, foreign.tell, foreign.diagnose, view
@@ -72,19 +74,21 @@ class Learner(NamedTuple):
 # ---- what is compiled in the place of a foreign learner, where sizes and names of the world around it are wanted
 
 
-def _keep_nothing(params: Any, draws: Any) -> tuple[()]:
+def _keep_nothing(params: Params, draws: object) -> tuple[()]:
     return ()
 
 
-def _first_arm(params: Any, state: Any, draws: Any, t: Any, context: Any) -> tuple[Any, None, tuple[()]]:
+def _first_arm(
+    params: Params, state: State, draws: object, t: Array, context: Context
+) -> tuple[Array, None, tuple[()]]:
     return jnp.zeros_like(t), None, ()
 
 
-def _send_nothing(params: Any, note: Any, draws: Any, t: Any, context: Any, action: Any, reward: Any, play: Any) -> Any:
+def _send_nothing(params: Params, note: Note, draws: object, *about_plays: object) -> Message:
     return ()
 
 
-def _stay(params: Any, state: Any, draws: Any, t_last: Any, note: Any, message: Any, used: Any) -> tuple[Any, Any]:
+def _stay(params: Params, state: State, draws: object, *about_plays: object) -> tuple[State, tuple[()]]:
     return state, ()
 
 
@@ -96,11 +100,11 @@ def learner_of(program: Program) -> Learner | None:
     return program.init if isinstance(program.init, Learner) else None
 
 
-def _refuse_compiling(*_: Any) -> NoReturn:
+def _refuse_compiling(*_: object) -> NoReturn:
     raise TypeError("a foreign learner cannot be compiled: give it to jb.sweep itself, not to a conversion")
 
 
-def describe_code(function: Any) -> str:
+def describe_code(function: Function) -> str:
     """What a function or class is, in words that change with its code."""
     inside, _, name = unwrap(function)
     try:
@@ -111,7 +115,7 @@ def describe_code(function: Any) -> str:
     return hashlib.sha256(f"{getattr(inside, '__module__', '')}.{name} {text}".encode()).hexdigest()
 
 
-def _code_text(code: Any) -> str:
+def _code_text(code: CodeType | None) -> str:
     if code is None:
         return ""
     inner = [_code_text(x) if hasattr(x, "co_code") else repr(x) for x in code.co_consts]
@@ -122,7 +126,13 @@ class Foreign:
     """A factory of someone else's learner, as `jb.foreign` returns it."""
 
     def __init__(
-        self, make: Callable[..., Any], ask: Any, tell: Any, plays_on: str, version: Any, diagnose: Any
+        self,
+        make: Function,
+        ask: Function | None,
+        tell: Function | None,
+        plays_on: str,
+        version: int | str | None,
+        diagnose: Function | None,
     ) -> None:
         self.make, self.ask, self.tell, self.version, self.diagnose = make, ask, tell, version, diagnose
         self.plays_on, self.plays_on_losses = READS[plays_on], plays_on == "losses"
@@ -155,13 +165,13 @@ class Foreign:
 
 @declare(check=False)
 def foreign(
-    make: Callable[..., Any],
+    make: Function,
     *,
-    ask: Callable[..., Any] | None = None,
-    tell: Callable[..., Any] | None = None,
+    ask: Function | None = None,
+    tell: Function | None = None,
     plays_on: Literal["arms", "losses", "decision set", "row"] = "arms",
     version: int | str | None = None,
-    diagnose: Callable[..., Any] | None = None,
+    diagnose: Function | None = None,
 ) -> Foreign:
     """Someone else's learner, in NumPy, PyTorch or plain Python, wherever a factory of an algorithm goes.
 
@@ -249,7 +259,7 @@ class StrangerProcess:
         )
         self.numbers: dict[int, tuple[Stranger, int]] = {}
 
-    def send(self, *request: Any) -> None:
+    def send(self, *request: object) -> None:
         """Ask for something, whose answer is to be taken next."""
         assert self.process.stdin is not None
         try:
@@ -272,7 +282,7 @@ class StrangerProcess:
             raise error
         return answer
 
-    def request(self, *about: Any) -> Any:
+    def request(self, *about: object) -> Any:
         """The answer to a request."""
         self.send(*about)
         return self.take_answer()

@@ -15,10 +15,11 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from operator import index
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+Function: TypeAlias = Callable[..., Any]
 # Pairs of methods that are looked for, in this order
 METHODS = (("ask", "tell"), ("act", "update"), ("select_arm", "update"), ("predict", "partial_fit"))
 
@@ -26,13 +27,13 @@ METHODS = (("ask", "tell"), ("act", "update"), ("select_arm", "update"), ("predi
 class Stranger(NamedTuple):
     """How to make a learner and to play with it."""
 
-    make: Callable[..., Any]
+    make: Function
     arguments: Mapping[str, Any]  # by which `make` is called
     seeded: bool  # whether it is told its seed, too
-    ask: Callable[..., Any] | None
-    tell: Callable[..., Any] | None
-    diagnose: Callable[..., Any] | None
-    view: Callable[..., Any] | None
+    ask: Function | None
+    tell: Function | None
+    diagnose: Function | None
+    view: Function | None
     losses: bool  # tell 1 - reward
     contexts: bool  # show what the world shows
 
@@ -104,7 +105,7 @@ class Player:
             raise PlayError(self.plays, f"diagnose: {describe_failure(error)}") from error
 
 
-def find_methods(learner: Any, stranger: Stranger) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def find_methods(learner: Any, stranger: Stranger) -> tuple[Function, Function]:
     """How a learner is asked for an arm, and told what it paid: with a context where it takes one and there is one."""
     ask, tell, shown = stranger.ask, stranger.tell, stranger.contexts
     none = () if shown else (None,)
@@ -121,16 +122,16 @@ def find_methods(learner: Any, stranger: Stranger) -> tuple[Callable[..., Any], 
         pairs = ", ".join(f"{a} and {b}" for a, b in METHODS)
         remedy = "jb.foreign(make, ask=lambda learner, context: ..., tell=lambda learner, arm, reward, context: ...)"
         raise TypeError(f"{type(learner).__name__} has none of the pairs of methods {pairs}: say how, {remedy}")
-    return cast("tuple[Callable[..., Any], Callable[..., Any]]", tuple(found))
+    return cast("tuple[Function, Function]", tuple(found))
 
 
-def _bind_tell(tell: Callable[..., Any], learner: Any, shown: bool) -> Callable[..., Any]:
+def _bind_tell(tell: Function, learner: Any, shown: bool) -> Function:
     if shown:
         return partial(tell, learner)
     return lambda arm, reward: tell(learner, arm, reward, None)
 
 
-def _method(learner: Any, name: str, own: int, shown: bool) -> Callable[..., Any]:
+def _method(learner: Any, name: str, own: int, shown: bool) -> Function:
     """A learner's method, which takes `own` arguments and may take a context after them."""
     method = getattr(learner, name)
     try:

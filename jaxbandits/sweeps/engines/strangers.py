@@ -13,14 +13,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits import simulator
-from jaxbandits.protocol import AdversaryView, Case
+from jaxbandits.protocol import AdversaryView, Case, Context, State
+from jaxbandits.random import Draws
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.strangers import STAND_IN, Learner, StrangerError, StrangerProcess, learner_of, processes
 from jaxbandits.strangers_process import Rows, Stranger
@@ -30,8 +31,10 @@ from jaxbandits.sweeps.engines.local import EngineRun, Failed, Local, Orders, Wo
 from jaxbandits.sweeps.engines.one_call import Interrupted, Outcome, Progress
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cell_words, host_case, stack_cases
+from jaxbandits.typing import Array
 from jaxbandits.window import Parts, streams
 
+Numbers: TypeAlias = np.ndarray[Any, Any]
 BLOCK_BYTES = 1 << 21  # of what a world shows and pays at a time
 MOST_PLAYS = 1 << 15  # of a block
 TRIED_PLAYS = 8  # before anything runs
@@ -45,7 +48,7 @@ FIRST_PLAYS, ASKED_SECONDS = 16, 0.5
 class _Unread:
     """In the place of a learner's state in the view of an adversary."""
 
-    def _refuse_reading(self, *_: Any) -> NoReturn:
+    def _refuse_reading(self, *_: object) -> NoReturn:
         read = "this adversary reads what the learner keeps, which nobody sees of a foreign one"
         raise ValueError(f"reward_adversary: {read}: take one that reads the truth alone, such as huber")
 
@@ -57,18 +60,18 @@ def _blocks_of(parts: Parts, plays: int) -> Any:
     """Compiled functions of a world: its state at the start, and a block of plays from one on."""
     arms, world, attack = parts.arms or parts.world.num_arms, parts.world, parts.reward_attack
 
-    def begin(case: Case, seed: Any) -> Any:
+    def begin(case: Case, seed: Array) -> State:
         return world.init(case.environment, streams(parts, seed).child("environment").child("instance"))
 
-    def block(case: Case, seed: Any, state: Any, first: Any) -> Any:
+    def block(case: Case, seed: Array, state: State, first: Array) -> tuple[Context, Array, Any, State]:
         root = streams(parts, seed)
         draws, t = root.child("environment"), first + jnp.arange(plays, dtype=jnp.int32)
         context, state = world.observe(case.environment, state, draws.child("context"), t)
 
-        def pay(draws: Any, action: Any) -> Any:
+        def pay(draws: Draws, action: Array) -> Array:
             return jnp.broadcast_to(world.reward(case.environment, state, draws, t, context, action), (plays,))
 
-        def of_arm(arm: Any) -> tuple[Any, Any]:
+        def of_arm(arm: Array) -> tuple[Array, Any]:
             action = jnp.full(plays, arm, jnp.int32)
             reward = pay(draws.child("reward"), action)
             if attack is not None:
@@ -140,12 +143,12 @@ class Tape:
 class Record:
     """Pulls and regret of one run at its checkpoints, as `recorder` keeps them."""
 
-    def __init__(self, arms: int, times: np.ndarray[Any, Any]) -> None:
+    def __init__(self, arms: int, times: Numbers) -> None:
         self.times, self.pulls, self.regret = times, np.zeros(arms, np.int64), 0.0
         self.pulls_at, self.regret_at = np.zeros((len(times), arms), np.int64), np.zeros(len(times))
         self.numbers: dict[str, float] = {}  # of the learner, at the horizon
 
-    def add(self, block: Block, played: np.ndarray[Any, Any], numbers: dict[str, float]) -> None:
+    def add(self, block: Block, played: Numbers, numbers: dict[str, float]) -> None:
         """Count the arms of a block."""
         self.numbers = numbers
         rows = np.flatnonzero((self.times > block.first) & (self.times <= block.first + len(played)))
@@ -224,7 +227,7 @@ def _stranger_of(cell: Cell) -> Stranger:
     return _stranger(learner)
 
 
-def _request(block: Block) -> tuple[Any, ...]:
+def _request(block: Block) -> tuple[object, ...]:
     return block.seed, block.first == 0, tuple(block.rows), block.last
 
 
