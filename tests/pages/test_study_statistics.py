@@ -5,6 +5,7 @@ import warnings
 from functools import cache, partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import study_tables
 import xarray as xr
@@ -17,7 +18,7 @@ from jaxbandits.papers.across import coverage
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import favourable, figure_1, readings, root_t
-from jaxbandits.papers.private_adversarial import lemmas, two_arms
+from jaxbandits.papers.private_adversarial import lemmas, lower_bound, two_arms
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
@@ -309,6 +310,34 @@ def test_shares_of_sets_that_miss_the_truth_by_hand():
     assert attacked.statement == "Byzantine-UCB: median, printed, 20% corrupted" and open_one.evidence is None
     _, one, *_ = coverage.claims({"PRM": ds})
     assert one.measured == "outside in 2 of 40 runs, error 0.25 of the radius; any set of a run: 18%"
+
+
+@pytest.mark.parametrize(("latest", "where"), [(9, "in all"), (10, "not in all")])
+def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
+    """A point with triples whose two terms are equal, one whose second term is 0, and one without a triple."""
+    same = {"epsilon": 0.1, "regret_l": 30.0, "regret_primed": 70.0, "rate": 100.0, "worst": 70.0, "worst_low": 65.0}
+    triple = {"gamma": 0.02, "p": 5.0, "tau_0": 4.0, "calm": 0.6, "sure": 2, "latest": latest}
+    nothing = dict.fromkeys(triple, np.nan) | {"bound": np.nan, "second": np.nan, "sure": 0, "satisfying": 0}
+    rows = [
+        {"algorithm": "A"} | same | triple | {"bound": 25.0, "second": 25.0, "satisfying": 3},
+        {"algorithm": "A"} | same | triple | {"bound": 24.0, "second": 0.0, "satisfying": 1, "epsilon": 0.01},
+        {"algorithm": "B"} | same | nothing | {"worst": 140.0},
+    ]
+    monkeypatch.setattr(lower_bound, "statistics_frame", lambda results: pd.DataFrame(rows))
+    found = {claim.statement: (claim.paper, claim.measured) for claim in lower_bound.claims({})}
+    both, alone, none = (found.pop(f"{name}, ε = {x:g}") for name, x in (("A", 0.1), ("A", 0.01), ("B", 0.1)))
+    assert both[0] == "3 triples; regret at least 25 = 0.25 √(T/ε)" and "; second term 25, worst regret 70 [" in both[1]
+    assert f"largest τ₀ {latest}; 2 triples at 95%; regrets 30 on l, 70 on the worst l'" in both[1]
+    assert alone[0].startswith("1 triples") and alone[1].endswith("on the worst l'")
+    assert none == ("satisfied by no triple: says nothing", "regrets 30 on l, 70 on the worst l'")
+    assert {statement: measured for statement, (_, measured) in found.items()} == {
+        "some γ, p and τ₀ satisfy the lemma": "at 2 of 3 points",
+        "τ₀ lies within the first batch of ⌈1/ε⌉ plays": f"{where} of these triples",
+        "the lemma's second term, the one about privacy": "at most 0.250 √(T/ε); above γT/4 at 1 points",
+        "triples that satisfy the lemma, A": "3 at ε = 0.1, 1 at ε = 0.01",
+        "triples that satisfy the lemma, B": "0 at ε = 0.1",
+        "worst regret over √(T/ε)": "between 0.70 and 1.40",
+    }
 
 
 def test_claims_about_the_filter_by_hand():
