@@ -1,26 +1,33 @@
 """What studies compute beside their sweeps, against the package's parts and against tables made by hand."""
 
 import re
+import sys
 import warnings
 from functools import cache, partial
+from string import Formatter
 
 import numpy as np
+import pandas as pd
 import pytest
 import study_tables
 import xarray as xr
+from dealt import dealt
+from PIL import Image
 from scipy.stats import binomtest
 from test_papers import DOCS, labels_of, rows_of, shape
 
 import jaxbandits as jb
 from jaxbandits import papers
+from jaxbandits.papers import shared
 from jaxbandits.papers.across import coverage
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import favourable, figure_1, readings, root_t
-from jaxbandits.papers.private_adversarial import lemmas, two_arms
+from jaxbandits.papers.private_adversarial import lemmas, lower_bound, two_arms
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
+from jaxbandits.reports import layout
 from jaxbandits.sweeps.arguments import label_algorithms, seed_range
 from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.grid import axes_of
@@ -64,13 +71,34 @@ def parts_of(name):
     return dict(INVENTED[name] if name in INVENTED else study.computed(False)), study.sweeps(True)
 
 
-def claims_of(name, scale=1.0):
-    """The claims of a study of full size on invented results."""
+def results_of(name, scale=1.0):
+    """Invented results of a study of full size."""
     (computed, sweeps), rng = parts_of(name), np.random.default_rng(1)
-    results = {key: invented(one, rng, scale) for key, one in sweeps.items()}
+    return computed | {key: invented(one, rng, scale) for key, one in sweeps.items()}
+
+
+def claims_of(name, scale=1.0):
+    """The claims of a study on invented results."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [judge_claim(claim, full=True) for claim in papers.all_studies()[name].claims(computed | results)]
+        return [judge_claim(one, full=True) for one in papers.all_studies()[name].claims(results_of(name, scale))]
+
+
+def points_of_series(monkeypatch):
+    """The places along x, as they are printed, of every line of points that claims are about to write."""
+    points = set()
+
+    def watch(xs, ys, form=shared.AT, separator=", "):
+        xs = np.asarray(xs if hasattr(xs, "__array__") else [*xs])
+        ways = [way for _, name, way, _ in Formatter().parse(form) if name == "x"]  # none: the places are not printed
+        points.update(format(x, way) for x in xs for way in ways)
+        return series(xs, ys, form, separator)
+
+    series = shared.series
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("jaxbandits.papers") and getattr(module, "series", None) is series:
+            monkeypatch.setattr(module, "series", watch)
+    return points
 
 
 def numbers(text):
@@ -95,14 +123,16 @@ SAYING = {
 
 
 @pytest.mark.parametrize("name", [name for name in papers.all_studies() if name not in ELSEWHERE])
-def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(name):
+def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(name, monkeypatch):
     """Word for word what is stated and what the paper says, in order; of what is measured the shape.
 
     Where every regret is a thousand times as large, a number of a line is as it was, a thousand times as large or as
     small: a regret, a ratio, an exponent, a bound over a regret. One regret over another stays. No upper limit is met
     then that was not before.
-    What must be at most or at least a number by the paper is held against that number.
+    What must be at most or at least a number by the paper is held against that number. Where something was measured is
+    a point of the page.
     """
+    points = points_of_series(monkeypatch)
     claims, larger = claims_of(name), claims_of(name, 1000.0)
     page, labels = rows_of(study_tables.study_text(name, DOCS)), labels_of(papers.all_studies()[name])
     told = [[x.replace("|", "\\|") for x in (one.statement, one.paper, one.measured)] for one in claims]
@@ -112,8 +142,8 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
             assert here == there
         elif name not in SAYING or column == 0 or (column == 1 and name != "private-adversarial/lower-bound"):
             assert [shape(x, labels) for x in here] == [shape(x, labels) for x in there]
-    budgets = [set(re.findall(r"at ε = (\d[\d.]*\d|\d)", " ".join(row[2] for row in rows))) for rows in (told, page)]
-    assert budgets[0] <= budgets[1]  # where it was measured is a point of the grid
+    words = " ".join(cell for row in page for cell in row[:3]).replace("\\|", "|")
+    assert [x for x in points if not re.search(rf"(?<![\w.,]){re.escape(x)}(?!\w|[.,]\d)", words)] == []
     for one, other in zip(claims, larger, strict=True):
         pairs = zip(numbers(one.measured), numbers(other.measured), strict=True)
         factors = (1,) if re.search(r"over that of|ratio", one.statement) else (1, 1e3, 1e-3)
@@ -127,6 +157,25 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
             assert middle == pytest.approx(float(found[1]), abs=1e-12), (one.statement, middle, one.paper)
         if isinstance(one.evidence, Interval) and one.evidence.at_least == -np.inf:
             assert one.evidence.low <= one.evidence.high and not (other.holds and not one.holds)
+
+
+@pytest.mark.parametrize("name", dealt([name for name in papers.all_studies() if name not in ELSEWHERE], 16))
+def test_pictures_of_invented_results_have_the_columns_and_places_of_the_page(name):
+    """Of studies that take long `test_quick_sizes` plays few."""
+    (paper, figure), labels = name.split("/"), labels_of(papers.all_studies()[name])
+    for key, draw in papers.all_studies()[name].figures.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            drawn = draw(results_of(name))
+        kept = DOCS / "figures" / paper / f"{figure}-{key}"
+        page = pd.read_csv(f"{kept}.csv").columns.tolist()
+        assert [column for column in drawn.data if column in page] == page
+        words = layout.figure_words(drawn.figure), Image.open(f"{kept}.png").text["Description"].splitlines()
+        here, there = ({shape(word, labels) for word in of} for of in words)
+        assert here - {"#", "the winner has no valid theory tuning"} <= there
+        axes = [label() for x in drawn.figure.axes for label in (x.get_xlabel, x.get_ylabel)]
+        axes = [layout.plain_text(" ".join(label.split())) for label in axes]
+        assert [word for word in words[0] if word in axes] == [word for word in words[1] if word in axes]
 
 
 def test_features_that_are_all_alike_have_the_eigenvalue_of_uniform_play():
@@ -219,6 +268,26 @@ def test_orders_of_the_readings_by_hand():
     assert readings.alike(pair).measured == "within 20% in 2 of 4 settings; 0.79 to 1.21 times"
 
 
+def test_words_of_the_readings_by_hand():
+    rivals = {"LinUCB": [1, 1, 1], "JDP": [2, 2, 3.5], "SDP-Amp": [3, 3, 3], "SDP-Vec": [4, 6, 4], "LDP": [5, 5, 5]}
+    ours, theirs = [[4, 1.5, 3.6], [4.9, 1.9, 2.9]], [[4, 9, 9], [4, 9, 2.9]]
+    alone = readings_world({readings.OURS: ours} | rivals, readings.EPSILONS)
+    both = readings_world({readings.OURS: ours, readings.MALER: theirs} | rivals, readings.EPSILONS, seeds=4)
+    axes = {key: f"{readings.OURS}.{key}" for key in readings.OWN}
+    both = both.assign_coords({f"{readings.MALER}.{key}": (axis, both[axis].values) for key, axis in axes.items()})
+    found = {claim.statement: claim.measured for claim in readings.claims({"map": alone, "maler": both})}
+    for calibration, of_ours, of_theirs in (("paper", (1, 1, 0), (1, 0, 0)), ("exact", (0, 1, 1), (1, 0, 1))):
+        for epsilon, here, there in zip(readings.EPSILONS, of_ours, of_theirs, strict=True):
+            noise = {"calibration": calibration, "private_features": False, "epsilon": epsilon}
+            spent = [readings.true_privacy(readings.OGD, **noise, delta=delta)[0] for delta in (0.1, 0.001)]
+            words = f"{here} of 1 settings; with Maler on 4 {there} of 1; "
+            words += f"spends {spent[0]:.3g} at δ = 0.1, {spent[1]:.3g} at δ = 0.001"
+            keys = [key for key in found if key.endswith(f"ε = {epsilon:g}: {calibration}, reward alone noised")]
+            assert [found.pop(key) for key in keys] == [words]
+    assert [key[:2] for key in found] == ["O4", "O5"]
+    assert [claim.statement[:2] for claim in readings.claims({"map": alone})][6:] == ["O5"]  # no order to confirm
+
+
 def test_shares_are_those_of_the_gap_that_costs_most():
     regret = np.zeros((2, 3, 4, 5, 1))  # algorithm, gap, epsilon, seed, t
     regret[0, 1], regret[0, 2], regret[1, 0] = 30.0, 10.0, 20.0
@@ -309,6 +378,35 @@ def test_shares_of_sets_that_miss_the_truth_by_hand():
     assert attacked.statement == "Byzantine-UCB: median, printed, 20% corrupted" and open_one.evidence is None
     _, one, *_ = coverage.claims({"PRM": ds})
     assert one.measured == "outside in 2 of 40 runs, error 0.25 of the radius; any set of a run: 18%"
+
+
+@pytest.mark.parametrize(("latest", "where"), [(9, "in all"), (10, "not in all")])
+def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
+    """A point with triples whose two terms are equal, one whose second term is 0, and one without a triple."""
+    same = {"epsilon": 0.1, "regret_l": 30.0, "regret_primed": 70.0, "rate": 100.0, "worst": 70.0, "worst_low": 65.0}
+    triple = {"gamma": 0.02, "p": 5.0, "tau_0": 4.0, "calm": 0.6, "sure": 2, "latest": latest}
+    nothing = dict.fromkeys(triple, np.nan) | {"bound": np.nan, "second": np.nan, "sure": 0, "satisfying": 0}
+    rows = [
+        {"algorithm": "A"} | same | triple | {"bound": 25.0, "second": 25.0, "satisfying": 3},
+        {"algorithm": "A"} | same | triple | {"bound": 24.0, "second": 0.0, "satisfying": 1, "epsilon": 0.01},
+        {"algorithm": "B"} | same | nothing | {"worst": 140.0},
+    ]
+    monkeypatch.setattr(lower_bound, "statistics_frame", lambda results: pd.DataFrame(rows))
+    found = {claim.statement: (claim.paper, claim.measured) for claim in lower_bound.claims({})}
+    both, alone, none = (found.pop(f"{name}, ε = {x:g}") for name, x in (("A", 0.1), ("A", 0.01), ("B", 0.1)))
+    assert both[0] == "3 triples; regret at least 25 = 0.25 √(T/ε)" and "; second term 25, worst regret 70 [" in both[1]
+    assert f"largest τ₀ {latest}; 2 triples at 95%; regrets 30 on l, 70 on the worst l'" in both[1]
+    assert alone[0].startswith("1 triples") and alone[1].endswith("on the worst l'")
+    assert none == ("satisfied by no triple: says nothing", "regrets 30 on l, 70 on the worst l'")
+    assert {statement: measured for statement, (_, measured) in found.items()} == {
+        "some γ, p and τ₀ satisfy the lemma": "at 2 of 3 points",
+        "τ₀ lies within the first batch of ⌈1/ε⌉ plays": f"{where} of these triples",
+        "the lemma's second term, the one about privacy": "at most 0.250 √(T/ε); above γT/4 at 1 points",
+        "triples that satisfy the lemma, A": "3 at ε = 0.1, 1 at ε = 0.01",
+        "triples that satisfy the lemma, B": "0 at ε = 0.1",
+        "worst regret over √(T/ε)": "between 0.70 and 1.40",
+    }
+    assert "satisfy it (2 of 3 points)" in " ".join(layout.figure_words(lower_bound.draw_bound({}).figure))
 
 
 def test_claims_about_the_filter_by_hand():

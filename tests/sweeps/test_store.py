@@ -663,6 +663,39 @@ def test_an_interrupt_in_the_middle_of_a_write_keeps_the_call(whole, tmp_path, m
     np.testing.assert_array_equal(kept.regret[0], whole.regret.sel(algorithm="exp3"))
 
 
+def test_what_is_under_way_at_an_interrupt_ends_at_its_next_segment_and_nothing_else_begins(monkeypatch):
+    """Calls, and what compiles their programs: an interrupt that reached neither would only be answered later."""
+    begun, told, runs, programs, lock, two = [], [], [], [], threading.Lock(), threading.Barrier(2)
+
+    def play_call(task, *given, stopped, **more):
+        with lock:
+            begun.append(task)
+            number = len(begun)
+        if number <= 2:
+            two.wait(60)
+        if number == 1:
+            raise KeyboardInterrupt
+        until = time.monotonic() + 20
+        while not (asked := stopped()) and time.monotonic() < until:
+            time.sleep(0.01)
+        told.append(asked)
+        raise one_call.Interrupted
+
+    compile_all = local._compile
+    monkeypatch.setattr(local, "_cores", 2)
+    monkeypatch.setattr(local, "play_call", play_call)
+    monkeypatch.setattr(local, "_compile", runs.append)
+    many = SMALL | {"grid": {"learning_rate": np.linspace(0.01, 0.1, 8).tolist()}}
+    with pytest.raises(KeyboardInterrupt):
+        jb.sweep({"exp3": A.exp3}, ARMS, **many, memory="18KB")
+    [run] = runs
+    assert len(run.remaining.calls) > 4 and 2 <= len(begun) <= 3  # the worker of the first may have begun another
+    assert told == [True] * (len(begun) - 1)
+    monkeypatch.setattr(local.LocalRun, "programs_on", lambda self, *given: programs.append(given))
+    compile_all(run)
+    assert not programs
+
+
 def test_saves_that_others_overtook_are_forgotten(whole, tmp_path, monkeypatch, short):
     interrupted(tmp_path, monkeypatch)
     one = SMALL | {"grid": {"learning_rate": [0.05]}}

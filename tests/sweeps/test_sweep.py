@@ -14,14 +14,16 @@ import pytest
 import xarray as xr
 
 import jaxbandits as jb
-from jaxbandits import catalogue
+from jaxbandits import catalogue, simulator
+from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.searching.space import dimensions_of
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
 from jaxbandits.sweeps.compilation.compiled import functions_of_group
 from jaxbandits.sweeps.engines import local
 from jaxbandits.sweeps.engines.calls import Machine, add_lane_shapes, calls_of, default_memory, seeds_of_shard
-from jaxbandits.sweeps.plan import plan
+from jaxbandits.sweeps.engines.one_lane import watch_lane
+from jaxbandits.sweeps.plan import plan, stack_cases
 from jaxbandits.sweeps.sweep import parse_memory
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
@@ -123,6 +125,28 @@ def test_simulate_traces_and_keeps_history():
     np.testing.assert_allclose(regrets[2], run.regret, rtol=1e-5)
     np.testing.assert_array_equal(np.bincount(run.history.action, minlength=3), run.pulls)
     assert run.history.t.tolist() == list(range(1, 121)) and set(run.history.reward) <= {0.0, 1.0}
+
+
+def test_history_and_counts_see_what_the_end_of_a_span_does():
+    """Two spans of six plays of the arm that is the state; the end of the first adds one, that of the second none."""
+
+    def act(params, state, draws, t, context):
+        return jnp.broadcast_to(state, t.shape), None, ()
+
+    program = Program(
+        lambda params, draws: jnp.int32(0), act, lambda params, note, draws, t, context, action, reward, play: reward,
+        lambda params, state, draws, t, note, message, used: (state, ()),
+        close=lambda params, state, draws, t: state + 1,
+    )  # fmt: skip
+    spans = Span(2, 3, close=True), Span(2, 3)
+    algorithm = Algorithm(program, spans, (), Guarantee(), ("steps", 1, ()), {"horizon": 12})
+    run = jb.simulate(algorithm, ARMS, checkpoints=1, history=True)
+    assert run.history.action.tolist() == [0] * 6 + [1] * 6 and run.pulls.tolist() == [6, 6, 0] and run.state == 1
+    parts = simulator.parts_of(algorithm, ARMS, None, None, "float32")
+    case, _ = stack_cases([simulator.case_of(algorithm, ARMS)], "float32")
+    pieces = [*watch_lane(parts, spans, case, np.uint32(0), np.array([12], np.int32), most=2)]
+    assert np.concatenate([windows.action.ravel() for _, windows in pieces]).tolist() == [0] * 6 + [1] * 6
+    assert [int(lane.algorithm) for lane, _ in pieces] == [0, 1, 1, 1]  # once all of its windows are played
 
 
 def test_grid_points_and_tied_keys_agree():
