@@ -110,7 +110,8 @@ class Audit(NamedTuple):
         for x in self.bounds[1:]:
             parts.append(f"epsilon >= {x.epsilon_lower:.4g} of {x.claimed:.4g} at delta = {x.delta:.3g}")
         if self.differences is None:
-            parts[1] += f", {self.event.pair[0]} against {self.event.pair[1].edit}"
+            one, other = self.event.pair
+            parts[1] += f", likelier where play {one.play} pays {one.edit} than {other.edit}, all others {one.others}"
         parts += [f"no event of {self.event.trials:,} runs an input can prove more than {self.epsilon_reachable:.4g}"]
         return "; ".join(
             [*parts, self.looked_at, *([] if self.differences is None else [self.fault or str(self.differences)])]

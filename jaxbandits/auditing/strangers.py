@@ -208,7 +208,8 @@ def list_rows(claim: Claim) -> list[tuple[PrivateRow, PrivateRow]]:
         one, other = (PrivateRow(f"{high:g} of arm {a} alone", np.where(arms == a, high, low)) for a in (0, last))
         found += [(one, other)]
     elif claim.unit == "user" and claim.contexts is not None:
-        found += [(all_of_it, PrivateRow(f"{high:g}", high, features)) for features in FEATURES]
+        found += [(all_of_it, all_of_it._replace(features=features)) for features in FEATURES]
+        found += [(all_of_it, nothing._replace(features=next(iter(FEATURES))))]
     return found
 
 

@@ -52,10 +52,10 @@ def run(given: argparse.Namespace) -> int:
     settings = read_settings(given.set)
     if settings and (given.all or names[0].endswith(".toml")):
         raise ValueError(f"--set {given.set[0]}: it is for one algorithm that is named: leave it out")
+    built = partial(cases, horizon=given.horizon, whole=given.whole, settings=settings)
     if claim := claim_of(given):
         first: list[tuple[str, Any, Any]] = [(names[0], _theirs(names[0], settings), given.environment)]
     else:
-        built = partial(cases, horizon=given.horizon, whole=given.whole, settings=settings)
         first = built(names[0])  # a name that is known, before a directory is made for it
     try:  # before an audit's minutes, not after them
         out.mkdir(parents=True, exist_ok=True)
