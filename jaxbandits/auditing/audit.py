@@ -23,11 +23,14 @@ from jaxbandits.validation import declare, integer, number
 MIN_RUNS = 2000  # with fewer no bound says anything
 
 
+Pair = tuple[Any, Any]  # two neighbouring inputs
+
+
 class Event(NamedTuple):
     """What was certified: chosen on one half of the runs, counted on the other."""
 
     # the input on which the event is likelier, and the other: of someone else's learner two `strangers.Stream`
-    pair: tuple[Any, Any]
+    pair: Pair
     score: str  # what is compared with the threshold, in words
     threshold: float
     true_positives: int
@@ -210,8 +213,8 @@ def audit(
     runs = integer("runs", runs, MIN_RUNS, remedy="half of them choose an event, the other half count it")
     confidence = number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     seed = integer("seed", seed, 0)
-    claim = {"horizon": horizon, "epsilon": epsilon, "unit": unit, "model": model, "view": view}
-    if (factory := strangers.factory_of(algorithm)) is not None:
+    claim: dict[str, Any] = {"horizon": horizon, "epsilon": epsilon, "unit": unit, "model": model, "view": view}
+    if (factory := strangers.stranger_factory(algorithm)) is not None:
         for what, value in (("pairs", pairs), ("whole", whole or None)):
             if value is not None:
                 raise ValueError(f"{what} = {show(value)} is for algorithms of this package: leave it out")
@@ -279,14 +282,19 @@ def _audit_stranger(claim: strangers.Claim, runs: int, confidence: float, seed: 
 
 
 def certify(
-    source: scores.Source, tried: list[tuple[Any, Any]], runs: int, deltas: list[float], each: float, claimed_at: Any
+    source: scores.Source,
+    tried: list[Pair],
+    runs: int,
+    deltas: list[float],
+    each: float,
+    claimed_at: Callable[[float], float],
 ) -> tuple[tuple[Bound, ...], confidence_bounds.Curve]:
     """A pair of inputs and an event for each delta, chosen on half of the runs, and what the other half proves.
 
     tried: pairs of neighbours. each: the confidence of one bound. claimed_at: delta -> the epsilon that is claimed.
     """
 
-    def best_tests(pair: Any, number: int, wanted: list[float]) -> list[scores.ThresholdTest]:
+    def best_tests(pair: Pair, number: int, wanted: list[float]) -> list[scores.ThresholdTest]:
         one = [source.draw(edit, number // 2) for edit in pair]
         negative, positive = (source.draw(edit, number // 2) for edit in pair)
         candidates = source.fit(*one)
@@ -309,7 +317,7 @@ def certify(
 
 
 def _fresh_scores(
-    source: scores.Source, pair: Any, choices: list[scores.ThresholdTest], trials: int
+    source: scores.Source, pair: Pair, choices: list[scores.ThresholdTest], trials: int
 ) -> list[tuple[Any, Any]]:
     """For each choice the scores of fresh runs, of those that it takes for false and for true positives."""
     told: list[list[list[Any]]] = [[[], []] for _ in choices]
@@ -324,12 +332,12 @@ def _fresh_scores(
 
 def _count_events(
     source: scores.Source,
-    pair: Any,
+    pair: Pair,
     confidence: float,
     delta: float,
     claimed: float,
     choice: scores.ThresholdTest,
-    told: Any,
+    told: tuple[scores.Numbers, scores.Numbers],
 ) -> Bound:
     trials = len(told[1])
     fp, tp = (int(np.sum(x >= choice.threshold)) for x in told)

@@ -10,7 +10,7 @@ Axes: [L] runs, [F] numbers of a transcript.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,31 +23,6 @@ JOINT_SIZES = (4, 32, 256)  # how many numbers are looked at jointly
 TABLE_COLUMNS = 128  # so many numbers may enter a table of values
 TABLE_SIZE = 6  # numbers in one at most
 MAX_VALUES = 32  # of a number in a table; of one that has more, the bins between 16 quantiles
-
-
-class Score(Protocol):
-    """A number of a run's transcript that tends to be larger on one of two inputs."""
-
-    @property
-    def columns(self) -> Int[np.ndarray, " n"]:
-        """Which numbers of a transcript are read."""
-
-    @property
-    def name(self) -> str:
-        """In words."""
-
-    def __call__(self, x: Numbers, /) -> Float[np.ndarray, " L"]:
-        """The scores [L] of transcripts [L, F]."""
-
-
-class Source(NamedTuple):
-    """Where transcripts come from, and what tells two inputs apart by them."""
-
-    draw: Callable[[Any, int], Numbers]  # the numbers of so many fresh runs on an input
-    fit: Callable[[Numbers, Numbers], list[Score]]  # candidates, from runs on either input
-    confidence: float  # with which events are chosen
-    step: int = 1 << 16  # so many runs are counted at a time
-    describe: Callable[[Any], str] | None = None  # the numbers that a score reads, in words
 
 
 class AuditScore(NamedTuple):
@@ -97,6 +72,19 @@ class TableScore(NamedTuple):
     def name(self) -> str:
         """In words."""
         return f"values of {len(self.columns)} numbers together"
+
+
+Score = AuditScore | TableScore
+
+
+class Source(NamedTuple):
+    """Where transcripts come from, and what tells two inputs apart by them."""
+
+    draw: Callable[[Any, int], Numbers]  # the numbers of so many fresh runs on an input
+    fit: Callable[[Numbers, Numbers], list[Score]]  # candidates, from runs on either input
+    confidence: float  # with which events are chosen
+    step: int = 1 << 16  # so many runs are counted at a time
+    describe: Callable[[Any], str] | None = None  # the numbers that a score reads, in words
 
 
 class ThresholdTest(NamedTuple):

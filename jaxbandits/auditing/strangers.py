@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,10 +19,10 @@ import numpy as np
 
 from jaxbandits.auditing.neighbours import REACTING_UNITS, REACTION_RULES
 from jaxbandits.auditing.scores import Numbers, Source, fit_all
-from jaxbandits.auditing.transcripts import MAX_COLUMNS, Seeds
+from jaxbandits.auditing.transcripts import MAX_COLUMNS, SeedArray, Seeds
 from jaxbandits.environments import bernoulli_arms
 from jaxbandits.formatting import duration, show
-from jaxbandits.protocol import Algorithm
+from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.random import Draws
 from jaxbandits.recipe import recipe_of, unwrap
 from jaxbandits.strangers import Foreign, StrangerError, StrangerProcess, learner_of, processes
@@ -31,12 +31,13 @@ from jaxbandits.sweeps.engines.local import cores
 from jaxbandits.sweeps.estimate import print_progress
 from jaxbandits.sweeps.plan import stack_cases
 from jaxbandits.sweeps.simulate import algorithm_for, environment_of
+from jaxbandits.typing import EnvironmentFactory
 from jaxbandits.validation import choice, integer, number
 
 UNITS, MODELS = ("reward", "user", "loss_vector"), ("central", "local")
 MAX_NUMBERS, MAX_NUMBERS_AT_ONCE = 1 << 18, 1 << 24  # of a transcript, and of those of one request
 MAX_REWARD = 32.0  # of rewards without bounds: what does not clip them shows it
-AHEAD = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # so many plays pay one arm alone, near the private one: noise bridges the gap
+AHEAD = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)  # so many plays before the private one pay one arm alone
 AHEAD_BELOW = (1, 3, 6)  # the same where that arm alone is not paid
 PERIODS = (1, 2, 4, 8)  # one arm pays in every so many plays
 RANDOM_PATTERNS = 4
@@ -59,6 +60,10 @@ FIRST_RUNS, ONCE = 8, 64  # runs of a request: the first ones, by which the time
 NAMED = 4  # numbers that an event's name lists
 
 
+Factory = Callable[..., Any]
+Values = np.ndarray[Any, Any]
+
+
 class Claim(NamedTuple):
     """What is claimed of whom."""
 
@@ -72,10 +77,10 @@ class Claim(NamedTuple):
     adaptive: bool
     rewards: tuple[float, float]  # low, high
     num_arms: int
-    contexts: Any  # [T, ...] of every run; None: none is shown
+    contexts: Values | None  # [T, ...] of every run; None: none is shown
 
 
-def factory_of(given: Any) -> Any:
+def stranger_factory(given: Any) -> Factory | None:
     """A factory of someone else's learner, with what is bound to it; None for what is none."""
     if isinstance(given, Algorithm):
         learner = learner_of(given.program)
@@ -84,23 +89,23 @@ def factory_of(given: Any) -> Any:
 
 
 def read_claim(
-    factory: Any,
-    environment: Any,
+    factory: Factory,
+    environment: "Environment | EnvironmentFactory | None",
     adaptive: bool,
     *,
-    horizon: Any,
-    epsilon: Any,
-    delta: Any,
-    unit: Any,
-    model: Any,
-    view: Any,
+    horizon: object,
+    epsilon: object,
+    delta: object,
+    unit: str | None,
+    model: str | None,
+    view: Factory | None,
 ) -> Claim:
     """The arguments of an audit of someone else's learner, checked before anything runs."""
     if horizon is None or epsilon is None:
         needed = "a claim about someone else's learner needs it, jb.audit(jb.foreign(make), horizon=100, epsilon=1.0)"
         raise ValueError(f"{'horizon' if horizon is None else 'epsilon'} is missing: {needed}")
     epsilon, horizon = number("epsilon", epsilon, 0.0, open_low=True), integer("horizon", horizon, 1)
-    if np.ndim(delta):
+    if isinstance(delta, Iterable):
         raise ValueError(f"delta = {show(delta)}: the claim of someone else's learner has one: give a number")
     delta = number("delta", delta, 0.0, 1.0, open_high=True)
     unit, model = choice("unit", unit or UNITS[0], UNITS), choice("model", model or MODELS[0], MODELS)
@@ -145,9 +150,9 @@ class Stream(NamedTuple):
     play: int  # the private one, from 1
     edit: str  # what it pays, in words
     others: str  # what all other plays pay, in words
-    rewards: Any  # [T, K], or [T, K, K] by the arm of the play before
-    contexts: Any  # [T, ...] or None
-    apart: Any = ()  # as of `neighbours.Edit`
+    rewards: Values  # [T, K], or [T, K, K] by the arm of the play before
+    contexts: Values | None  # [T, ...]
+    apart: tuple[()] = ()  # as of `neighbours.Edit`
 
     def __repr__(self) -> str:
         return f"play {self.play} pays {self.edit}, all others {self.others}"
@@ -157,7 +162,7 @@ class Pattern(NamedTuple):
     """What all plays but one pay: `rewards`, and `one` from an arm in so many plays before that one."""
 
     words: str
-    rewards: Any  # [T, K], or [T, K, K] by the arm of the play before
+    rewards: Values  # [T, K], or [T, K, K] by the arm of the play before
     arm: int = 0
     before: int = 0
     one: float = 0.0
@@ -167,7 +172,7 @@ class PrivateRow(NamedTuple):
     """What the private play pays."""
 
     words: str
-    row: Any  # a number, [K] or [K, K] by the arm of the play before
+    row: Values | float  # a number, [K] or [K, K] by the arm of the play before
     features: str = ""  # a key of `FEATURES`
 
 
@@ -182,7 +187,7 @@ def list_patterns(claim: Claim, seed: int) -> list[Pattern]:
         return [Pattern(f"by the rule {name}", np.tile(row, (claim.horizon, 1, 1))) for name, row in named]
     found = [Pattern(f"{x:g}", np.full(shape, x)) for x in (low, high, (low + high) / 2)]
     for one, rest, sizes in ((high, low, AHEAD), (low, high, AHEAD_BELOW)):
-        for plays, arm in itertools.product(sizes, ends):
+        for plays, arm in itertools.product([size for size in sizes if size < claim.horizon], ends):
             words = f"{rest:g}, but {one:g} of arm {arm} in the {plays} before"
             found.append(Pattern(words, np.full(shape, rest), arm, plays, one))
     for period, arm in itertools.product(PERIODS, ends):
@@ -220,7 +225,7 @@ def make_stream(claim: Claim, pattern: Pattern, private: PrivateRow, play: int) 
         first = max(0, play - pattern.before)
         rewards[first : first + pattern.before + 1, pattern.arm] = pattern.one
     rewards[play] = private.row
-    if private.features:
+    if private.features and contexts is not None:
         contexts, words = contexts.copy(), f"{words} {private.features}"
         contexts[play] = FEATURES[private.features](claim.contexts, play)
     return Stream(play + 1, words, pattern.words, rewards, contexts)
@@ -238,7 +243,7 @@ class Crew:
         self.columns: Any = slice(None)  # the numbers of a transcript that are looked at
         self.most = max(2, MAX_NUMBERS_AT_ONCE // (claim.horizon * (claim.num_arms + 1)))  # runs of a request
 
-    def play_streams(self, jobs: list[tuple[Stream, Any]]) -> Iterator[Numbers]:
+    def play_streams(self, jobs: list[tuple[Stream, SeedArray]]) -> Iterator[Numbers]:
         """The transcripts [S, F] of runs of some seeds on each input, in this order whatever process plays them."""
         ahead = len(self.started)
         try:
@@ -260,7 +265,7 @@ class Crew:
         jobs = [(stream, seeds[first : first + once]) for first in range(0, runs, once)]
         return np.concatenate(list(self.play_streams(jobs)))
 
-    def _tabulate(self, stream: Stream, arms: Any, seen: Any) -> Numbers:
+    def _tabulate(self, stream: Stream, arms: Values, seen: Values | None) -> Numbers:
         """What the view shows, which arms were played when, when the arm changed, and how often each was played."""
         played, changes = arms[..., None] == np.arange(self.claim.num_arms), arms[:, 1:] != arms[:, :-1]
         if self.claim.unit == "user":  # her own arm is hers
@@ -273,7 +278,7 @@ class Crew:
             parts = [np.where(np.isfinite(shown), shown, 0.0), np.isfinite(shown), *parts]
         return np.concatenate(parts, axis=1, dtype=np.float32)[:, self.columns]
 
-    def name_numbers(self, read: Any) -> str:
+    def name_numbers(self, read: Values) -> str:
         """The numbers of a transcript that a score reads, in words."""
         view, (T, K) = self.view or 0, (self.claim.horizon, self.claim.num_arms)
         words = []
@@ -358,7 +363,7 @@ class Apart(NamedTuple):
 
     ratio: float  # log of how much more often an event of one number is met on one of them
     distance: float  # of their means, in units of spread
-    columns: Any  # [F], of each number; -1 where it is always the same; None where it is not asked for
+    columns: Values  # [F], of each number, -1 where it is always the same; none where they are not asked for
 
 
 def tell_apart(one: Numbers, other: Numbers, prior: float, keep: bool) -> Apart:
@@ -372,7 +377,7 @@ def tell_apart(one: Numbers, other: Numbers, prior: float, keep: bool) -> Apart:
         x, y = np.sum(a > at, axis=0), np.sum(b > at, axis=0)
         for k, n in ((x, y), (len(a) - x, len(b) - y)):
             ratio = max(ratio, float(np.abs(np.log((k + prior) / (n + prior))).max()))
-    columns = None
+    columns = np.zeros(0)
     if keep:
         columns = np.where(np.ptp(np.concatenate([one, other]), axis=0) > 0, 0.0, -1.0)
         columns[changed] = apart

@@ -5,7 +5,7 @@ import math
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -104,7 +104,7 @@ def claim_of(given: argparse.Namespace) -> dict[str, Any]:
     return named | {"epsilon": given.epsilon, "horizon": given.horizon} | view
 
 
-def _theirs(name: str, settings: Mapping[str, Any]) -> Any:
+def _theirs(name: str, settings: Mapping[str, Any]) -> Callable[..., Any]:
     """A factory of someone else's learner by `module:class`, with arguments of it."""
     factory = own_factory(name, Path())
     return partial(factory if isinstance(unwrap(factory).function, Foreign) else foreign(factory), **settings)
