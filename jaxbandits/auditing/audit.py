@@ -115,7 +115,7 @@ class Audit(NamedTuple):
         if self.differences is None:
             one, other = self.event.pair
             parts[1] += f", likelier where play {one.play} pays {one.edit} than {other.edit}, all others {one.others}"
-        parts += [f"no event of {self.event.trials:,} runs an input can prove more than {self.epsilon_reachable:.4g}"]
+        parts += [f"{self.event.trials:,} runs an input can prove {self.epsilon_reachable:.4g} at most"]
         return "; ".join(
             [*parts, self.looked_at, *([] if self.differences is None else [self.fault or str(self.differences)])]
         )

@@ -273,7 +273,12 @@ class Crew:
             changes[:, max(stream.play - 2, 0) : stream.play] = False
         parts = [played.reshape(len(arms), -1), changes, played.sum(axis=1)]
         if seen is not None:
-            self.view = seen.shape[1] if self.view is None else self.view
+            if self.view is None:
+                self.view = seen.shape[1]
+                self.most = max(2, MAX_NUMBERS_AT_ONCE // (parts[0].shape[1] + 2 * self.view))
+                if 2 * self.view > MAX_NUMBERS:
+                    remedy = "let it return fewer, or audit a shorter run"
+                    raise ValueError(f"view shows {self.view:,} numbers of a run, at most {MAX_NUMBERS // 2}: {remedy}")
             shown = np.pad(seen, ((0, 0), (0, max(0, self.view - seen.shape[1]))))[:, : self.view]
             parts = [np.where(np.isfinite(shown), shown, 0.0), np.isfinite(shown), *parts]
         return np.concatenate(parts, axis=1, dtype=np.float32)[:, self.columns]

@@ -45,7 +45,7 @@ def test_an_audit_is_one_line_that_says_what_silence_means_whatever_plays_it(cap
     p = (0.05 / 2) ** (1 / one.event.trials)
     assert one.epsilon_reachable == pytest.approx(math.log(p / (1 - p)), rel=1e-9) and one.event.trials == 500
     assert one._replace(delta=0.1).epsilon_reachable == pytest.approx(math.log((p - 0.1) / (1 - p)))
-    assert f"no event of 500 runs an input can prove more than {one.epsilon_reachable:.4g}" in str(one)
+    assert f"; 500 runs an input can prove {one.epsilon_reachable:.4g} at most; " in str(one)
     assert "tried 12 of 12 plays as the private one, 33 patterns" in str(one) and "\n" not in str(one)
     said = capsys.readouterr().err
     assert "Episodes: 3,000 runs of 12 plays, about " in said and "on 1 core\n" in said and "on 2 cores\n" in said
@@ -139,6 +139,8 @@ def test_what_the_attacker_sees():
     words = [crew.name_numbers(np.array([i])) for i in (1, 2, 7, 10, 13)]
     assert words == ["number 1 of the view", "number 0 of the view being finite", "arm 1 in play 2",
                      "a change after play 1", "plays of arm 1"]  # fmt: skip
+    with pytest.raises(ValueError, match=r"view shows 150,000 numbers of a run, at most 131072: let it return fewer"):
+        strangers.Crew(claim_of(horizon=3), [], None)._tabulate(stream, arms, np.zeros((2, 150_000)))
     # her own arm, of play 2, is the private user's
     users = strangers.Crew(claim_of(horizon=3, unit="user"), [], None)
     expected = [[1, 0, 0, 0, 0, 1, 0, 0, 1, 1], [0, 1, 0, 0, 0, 1, 0, 0, 0, 2]]
