@@ -51,6 +51,7 @@ jaxbandits plot runs/first --against epsilon
 jaxbandits plot runs/first --out pictures --format pdf
 jaxbandits audit ldp_ucb --runs 100000
 jaxbandits audit my_algorithm:my_algorithm --set epsilon=1
+jaxbandits audit their_learner:Learner --epsilon 1 --horizon 100 --runs 60000
 jaxbandits audit --all
 jaxbandits check my_algorithm:my_algorithm
 jaxbandits check my_algorithm:my_algorithm --environment bernoulli_losses --audit
@@ -156,12 +157,23 @@ def parser() -> argparse.ArgumentParser:
         "--horizon", metavar="T", type=int, help="plays of a run (default: the catalogue's, 256 for your own)"
     )
     auditing.add_argument("--adaptive", action="store_true", help="inputs react to the arms that were played")
-    words = "independent runs each (default: 1000000)"
-    auditing.add_argument("--runs", metavar="N", type=int, default=1_000_000, help=words)
+    words = "independent runs each (default: 1000000; 60000 of other people's learners)"
+    auditing.add_argument("--runs", metavar="N", type=int, help=words)
     auditing.add_argument("--confidence", type=float, default=0.95, help="of each lower bound (default: 0.95)")
     auditing.add_argument("--seed", type=int, default=0)
     auditing.add_argument("--out", metavar="DIR", type=_path, help="where to write (default: runs/audit)")
     auditing.add_argument("--format", default="png", metavar="png,pdf", help="picture formats: png, pdf, svg")
+    theirs = auditing.add_argument_group("other people's learners", "MODULE:CLASS makes one, or is jb.foreign(...)")
+    words = "what it claims to spend; it says that NAME is someone else's learner"
+    theirs.add_argument("--epsilon", metavar="E", type=float, help=words)
+    theirs.add_argument("--delta", metavar="D", type=float, help="of its claim (default: 0)")
+    words = "what neighbours differ in (default: reward)"
+    theirs.add_argument("--unit", choices=["reward", "user", "loss_vector"], help=words)
+    theirs.add_argument("--model", choices=["central", "local"], help="who is trusted (default: central)")
+    words = "view(learner, arm, reward): numbers that are seen after a play, besides arms"
+    theirs.add_argument("--view", metavar="MODULE:FUNCTION", help=words)
+    words = "a name of the package, which shows contexts (default: two arms)"
+    theirs.add_argument("--environment", metavar="NAME", help=words)
     checking = commands.add_parser("check", help="say what breaks the contract of an algorithm of your own")
     words = "where it can be imported; or a name of the package"
     checking.add_argument("algorithm", metavar="MODULE:FACTORY", help=words)

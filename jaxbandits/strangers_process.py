@@ -42,7 +42,7 @@ class Rows(NamedTuple):
     """What a world shows and would pay in consecutive plays."""
 
     contexts: Any  # [P, ...]; None: nothing is shown
-    rewards: Any  # float64 [P, K], of every arm
+    rewards: Any  # float64 [P, K], of every arm; [P, K, K]: by the arm of the play before, 0 before the first
 
 
 class PlayError(Exception):
@@ -57,7 +57,7 @@ class Player:
     """A stranger's learner of one seed, and how it is asked and told."""
 
     def __init__(self, stranger: Stranger, seed: int) -> None:
-        self.stranger, self.plays = stranger, 0
+        self.stranger, self.plays, self.before = stranger, 0, 0
         given = {**stranger.arguments, **({"seed": seed} if stranger.seeded else {})}
         try:
             self.learner = stranger.make(**given)
@@ -69,12 +69,12 @@ class Player:
         """The arms of the next plays, and what the view shows after each."""
         stranger, ask, tell, learner = self.stranger, self.ask, self.tell, self.learner
         rewards = np.ascontiguousarray(rows.rewards, np.float64)
-        plays, arms = rewards.shape
+        plays, arms, before = len(rewards), rewards.shape[-1], self.before
         paid: Any = 1 - rewards if stranger.losses else rewards
         pays, played, seen, t = memoryview(paid), list[int](), list[Any](), 0
         add, view, contexts = played.append, stranger.view, rows.contexts
         try:
-            if contexts is None and view is None:  # a look at the context would cost as much as a quick learner
+            if contexts is None and view is None and rewards.ndim == 2:  # for a quick learner each look counts
                 for t in range(plays):
                     arm = index(ask())
                     if not 0 <= arm < arms:
@@ -88,12 +88,14 @@ class Player:
                     if not 0 <= arm < arms:
                         raise IndexError(arm)
                     add(arm)
-                    tell(arm, pays[t, arm], *context)
+                    at = (t, arm) if rewards.ndim == 2 else (t, before, arm)
+                    before = arm
+                    tell(arm, pays[at], *context)
                     if view is not None:
-                        seen.append(np.ravel(np.asarray(view(learner, arm, rewards[t, arm]), np.float64)))
+                        seen.append(np.ravel(np.asarray(view(learner, arm, rewards[at]), np.float64)))
         except Exception as error:
             raise PlayError(self.plays + t + 1, describe_failure(error)) from error
-        self.plays += plays
+        self.plays, self.before = self.plays + plays, before
         return played, seen
 
     def diagnose(self) -> dict[str, float]:

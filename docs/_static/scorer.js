@@ -8,7 +8,7 @@ const ANSWERS = {
   "guides/heavy_tails": "heavy tailed, unbounded rewards, pareto, infinite variance, lognormal",
   "guides/federated": "federated learning, agents, multi agent, distributed bandit, byzantine",
   "guides/experts": "expert advice, experts, exp4, full information",
-  "guides/auditing": "audit, membership inference, attack on privacy, empirical privacy, verify privacy",
+  "guides/auditing": "audit, membership inference, attack on privacy, empirical privacy, verify privacy, is my learner private",
   "guides/sharp_edges": "pitfalls, gotchas, mistakes, surprising, troubleshooting, wrong results",
   "privacy": "epsilon, eps, delta, privacy budget, budget, differential privacy, ldp, local differential privacy, ledger, accounting, composition",
   "own_data": "csv, tsv, excel, spreadsheet, dataframe, pandas, parquet, numpy, own data, my data, dataset, labels, classification, logged data, log, click log, off policy evaluation, ope, propensity",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from annotated_doc import Doc
 
-from jaxbandits.auditing import confidence_bounds, neighbours, scores
+from jaxbandits.auditing import confidence_bounds, neighbours, scores, strangers
 from jaxbandits.auditing.differences import Differences, find_differences
 from jaxbandits.auditing.neighbours import Edit
 from jaxbandits.auditing.transcripts import MAX_PAIRS, Seeds, default_environment, furthest, prepare_transcripts
 from jaxbandits.forks import refuse_fork
+from jaxbandits.formatting import show
 from jaxbandits.mechanisms.composition import compose
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.sweeps.simulate import build_parts
@@ -22,10 +23,14 @@ from jaxbandits.validation import declare, integer, number
 MIN_RUNS = 2000  # with fewer no bound says anything
 
 
+Pair = tuple[Any, Any]  # two neighbouring inputs
+
+
 class Event(NamedTuple):
     """What was certified: chosen on one half of the runs, counted on the other."""
 
-    pair: tuple[Edit, Edit]  # the input on which the event is likelier, and the other
+    # the input on which the event is likelier, and the other: of someone else's learner two `strangers.Stream`
+    pair: Pair
     score: str  # what is compared with the threshold, in words
     threshold: float
     true_positives: int
@@ -63,17 +68,32 @@ class Audit(NamedTuple):
     seed: int
     bounds: tuple[Bound, ...]  # one for each delta, the first of which is told above
     last: int  # the last play that was looked at
-    differences: Differences  # what one unit changes in whole runs
+    differences: Differences | None  # what one unit changes in whole runs; None of someone else's learner
     adaptive: bool = False  # whether inputs reacted to the arms that were played
+    tried: str = ""  # of someone else's learner: which inputs, in words
 
     @property
     def refuted(self) -> bool:
         """Whether the claim is refuted: a bound at any delta, or by what one unit changes in whole runs."""
-        return bool(self.differences.fault) or any(bound.epsilon_lower > bound.claimed for bound in self.bounds)
+        return bool(self.fault) or any(bound.epsilon_lower > bound.claimed for bound in self.bounds)
+
+    @property
+    def fault(self) -> str:
+        """What one unit changes in whole runs that it may not, in words; empty where nothing was found."""
+        return "" if self.differences is None else self.differences.fault
+
+    @property
+    def epsilon_reachable(self) -> float:
+        """The most that these runs can prove: if every one on one input and none on the other were in the event."""
+        each = 1 - (1 - self.confidence) / len(self.bounds)
+        trials = self.event.trials
+        return float(confidence_bounds.epsilon_lower(trials, 0, trials, self.delta, each))
 
     @property
     def looked_at(self) -> str:
         """How far transcripts went, in words."""
+        if self.differences is None:
+            return f"looked at plays 1 to {self.last}, {self.tried}"
         what, told = "messages" if self.model in ("local", "shuffle") else "releases", self.differences.releases
         seen, more = sum(play <= self.last for play in told), "" if self.differences.whole else " or more"
         return f"looked at plays 1 to {self.last}, {seen} of {len(told)}{more} {what}"
@@ -92,7 +112,13 @@ class Audit(NamedTuple):
         parts = [f"{self.algorithm}: {bound} {verdict} the claim {claim}", f"event: {self.event.score}"]
         for x in self.bounds[1:]:
             parts.append(f"epsilon >= {x.epsilon_lower:.4g} of {x.claimed:.4g} at delta = {x.delta:.3g}")
-        return "; ".join([*parts, self.looked_at, str(self.differences.fault or self.differences)])
+        if self.differences is None:
+            one, other = self.event.pair
+            parts[1] += f", likelier where play {one.play} pays {one.edit} than {other.edit}, all others {one.others}"
+        parts += [f"{self.event.trials:,} runs an input can prove {self.epsilon_reachable:.4g} at most"]
+        return "; ".join(
+            [*parts, self.looked_at, *([] if self.differences is None else [self.fault or str(self.differences)])]
+        )
 
 
 @declare(check=False)
@@ -107,23 +133,41 @@ def audit(
     pairs: Iterable[tuple[Edit, Edit]] | None = None,
     whole: bool = False,
     adaptive: bool = False,
+    horizon: int | None = None,
+    epsilon: float | None = None,
+    unit: Literal["reward", "user", "loss_vector"] | None = None,
+    model: Literal["central", "local"] | None = None,
+    view: Callable[..., Any] | None = None,
 ) -> Audit:
     """A lower confidence bound on the epsilon that an algorithm spends, beside what it claims.
 
     Args:
         algorithm (Algorithm or factory): A built algorithm with a guarantee, or a factory (a partial with its horizon)
-            together with `environment`.
+            together with `environment`. Or someone else's learner, `jb.foreign(make)`, or a partial of it that binds
+            what `make` names; then say what is claimed, by the last five arguments.
         runs: Independent runs on both inputs together, at least 2000. A million of a small instance take seconds.
         delta (float or sequence of float, default 0.0): In [0, 1). Where the claim has a larger one, that is used,
             since nothing is claimed at smaller ones. Several are tested on the same runs: each has an event of its own,
             and all bounds hold together.
         environment (Environment or factory, optional): Where public contexts come from: a factory or a called part; its
-            rewards are replaced. By default one that fits the algorithm's arguments.
+            rewards are replaced. By default one that fits the algorithm's arguments; for someone else's learner two
+            arms whose rewards are in [0, 1].
         pairs (sequence of pairs of auditing.Edit, optional): Neighbouring inputs to try instead of the catalogue of the
             guarantee's unit, within what the claim is for.
         whole: Whether a transcript holds the whole run, of at most 4,096 windows, instead of its beginning.
         adaptive: Whether inputs react to the arms that were played before, as those of an adaptive adversary. For
             claims about one reward or one loss vector.
+        horizon (int, optional): Plays of a run, at least 1. For someone else's learner alone, where it must be given.
+        epsilon (float, optional): What is claimed at `delta`, above 0. For someone else's learner alone, where it must
+            be given.
+        unit ({"reward", "user", "loss_vector"}, optional): What neighbours differ in, in one play: "reward", whichever
+            arm is played; the rewards of all arms, "loss_vector"; a reward and the context, "user". For someone else's
+            learner alone. The default: "reward".
+        model ({"central", "local"}, optional): Who is trusted: "central", a server that shows arms and what it
+            releases; "local", nobody, so that what is sent is seen. For someone else's learner alone. The default:
+            "central".
+        view (callable, optional): ``view(learner, arm, reward)``, called after every play: the numbers that are then
+            released or sent. For someone else's learner alone. The default: nothing but the arms is seen.
 
     Returns:
         The bound, the claim, the event that was counted, and the trade-off curve of its test. Printed, one line.
@@ -131,7 +175,9 @@ def audit(
     Raises:
         ValueError: Outside these ranges, for an algorithm without a guarantee, where algorithm and environment do not
             fit, for shortcut=True (no single reward is drawn), where a whole run has too many windows, and with
-            `adaptive` for a claim about one user or one message.
+            `adaptive` for a claim about one user or one message. For someone else's learner where its claim or its
+            horizon is missing, and for ours where they are given.
+        StrangerError: Someone else's learner failed; the play and its own last line are told.
 
     Note:
         The algorithm's own functions run on two neighbouring inputs, and an attacker tells apart what the view of its
@@ -150,6 +196,12 @@ def audit(
         0, or follow one of two rules of `auditing.Edit`; that is a small part of all adversaries, and a bound that
         holds for them all is no claim of this audit.
 
+        Someone else's learner is played in processes of its own, once a run with a seed of its own, on two streams of
+        rewards that are fixed but for one play. Every play may be that one, and the others pay all alike, or such that
+        a tie is near, or at random; a few runs of equal seeds choose among these inputs, besides `runs`. The attacker
+        sees all arms, as categories, and what `view` returns; where a user is private, not the arm of her own play.
+        What does not refute a claim is no proof: `Audit.epsilon_reachable` is the most that so many runs can prove.
+
     >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=20_000)
     >>> report.claimed, report.refuted, report.ratio > 0.8
     ((1.0, 0.0), False, True)
@@ -160,11 +212,22 @@ def audit(
     refuse_fork()
     runs = integer("runs", runs, MIN_RUNS, remedy="half of them choose an event, the other half count it")
     confidence = number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
+    seed = integer("seed", seed, 0)
+    claim: dict[str, Any] = {"horizon": horizon, "epsilon": epsilon, "unit": unit, "model": model, "view": view}
+    if (factory := strangers.stranger_factory(algorithm)) is not None:
+        for what, value in (("pairs", pairs), ("whole", whole or None)):
+            if value is not None:
+                raise ValueError(f"{what} = {show(value)} is for algorithms of this package: leave it out")
+        asked = strangers.read_claim(factory, environment, adaptive, delta=delta, **claim)
+        return _audit_stranger(asked, runs, confidence, seed)
+    for what, value in claim.items():
+        if value is not None:
+            remedy = "an algorithm of this package has it in itself, jb.foreign(make) has not: leave it out"
+            raise ValueError(f"{what} = {show(value)} is for other people's learners: {remedy}")
     given = list(delta) if isinstance(delta, Iterable) else [delta]
     if not given:
         raise ValueError("delta = []: give one at least, in [0, 1)")
     given = [number("delta", one, 0.0, 1.0, open_high=True) for one in given]
-    seed = integer("seed", seed, 0)
     algorithm, built_environment = build_parts(algorithm, environment)
     guarantee, name = algorithm.guarantee, algorithm.version[0]
     if guarantee.model == "none":
@@ -192,13 +255,50 @@ def audit(
         _, columns, arms = furthest(runner, [edit for pair in tried for edit in pair], seeds, whole)
     view, columns = len(columns), np.concatenate([columns, arms])
 
-    def best_tests(pair: Any, number: int, wanted: list[float]) -> list[scores.ThresholdTest]:
-        one = runner.pair(pair, number // 2, seeds, columns)
-        negative, positive = runner.pair(pair, number // 2, seeds, columns)
-        candidates = scores.fit_scores(*(x[:, :view] for x in one))
-        if len(arms):
-            candidates += scores.fit_scores(*one)
-        return [scores.choose_score(candidates, negative, positive, delta, each) for delta in wanted]
+    def fit(negative: scores.Numbers, positive: scores.Numbers) -> list[scores.Score]:
+        fitted = scores.fit_scores(negative[:, :view], positive[:, :view])
+        return fitted + (scores.fit_scores(negative, positive) if len(arms) else [])
+
+    def claimed_at(one: float) -> float:
+        if one <= claimed[1] or guarantee.events is None:
+            return claimed[0]
+        return min(claimed[0], compose(guarantee.events(algorithm.params), one)[0])
+
+    source = scores.Source(lambda edit, number: runner.pair((edit,), number, seeds, columns)[0], fit, each)
+    bounds, curve = certify(source, tried, runs, deltas, each, claimed_at)
+    return Audit(
+        algorithm=name, model=guarantee.model, unit=guarantee.unit, epsilon_lower=bounds[0].epsilon_lower,
+        claimed=claimed, delta=deltas[0], event=bounds[0].event, curve=curve, runs=runs, confidence=confidence,
+        seed=seed, bounds=bounds, last=last, differences=differences, adaptive=adaptive,
+    )  # fmt: skip
+
+
+def _audit_stranger(claim: strangers.Claim, runs: int, confidence: float, seed: int) -> Audit:
+    epsilon, delta = claimed = claim.epsilon, claim.delta
+    with strangers.search(claim, runs, seed) as (source, pairs, tried):
+        bounds, curve = certify(source, pairs, runs, [delta], confidence, lambda _: epsilon)
+    about = claim.name, claim.model, claim.unit, bounds[0].epsilon_lower, claimed, delta, bounds[0].event, curve
+    return Audit(*about, runs, confidence, seed, bounds, claim.horizon, None, claim.adaptive, tried)
+
+
+def certify(
+    source: scores.Source,
+    tried: list[Pair],
+    runs: int,
+    deltas: list[float],
+    each: float,
+    claimed_at: Callable[[float], float],
+) -> tuple[tuple[Bound, ...], confidence_bounds.Curve]:
+    """A pair of inputs and an event for each delta, chosen on half of the runs, and what the other half proves.
+
+    tried: pairs of neighbours. each: the confidence of one bound. claimed_at: delta -> the epsilon that is claimed.
+    """
+
+    def best_tests(pair: Pair, number: int, wanted: list[float]) -> list[scores.ThresholdTest]:
+        one = [source.draw(edit, number // 2) for edit in pair]
+        negative, positive = (source.draw(edit, number // 2) for edit in pair)
+        candidates = source.fit(*one)
+        return [scores.choose_score(candidates, negative, positive, delta, source.confidence) for delta in wanted]
 
     if len(tried) > 1:
         few = max(64, runs // 16 // min(len(tried), MAX_PAIRS))  # on each input
@@ -208,35 +308,42 @@ def audit(
         tried = [tried[int(np.argmax(expected))]]
     pair = tried[0]
     choices = best_tests(pair, runs * 3 // 16, deltas)
-    counted = _fresh_scores(pair, choices, runner, columns, seeds, runs // 4)
+    counted = _fresh_scores(source, pair, choices, runs // 4)
     asked = zip(deltas, choices, counted, strict=True)
-    certified = tuple(_certify(algorithm, claimed, pair, each, *one) for one in asked)
-    first, curve = certified[0], confidence_bounds.trade_off(*counted[0], each)
-    return Audit(
-        algorithm=name, model=guarantee.model, unit=guarantee.unit, epsilon_lower=first.epsilon_lower, claimed=claimed,
-        delta=deltas[0], event=first.event, curve=curve, runs=runs, confidence=confidence, seed=seed, bounds=certified,
-        last=last, differences=differences, adaptive=adaptive,
-    )  # fmt: skip
+    bounds = tuple(
+        _count_events(source, pair, each, delta, claimed_at(delta), test, told) for delta, test, told in asked
+    )
+    return bounds, confidence_bounds.trade_off(*counted[0], each)
 
 
-def _fresh_scores(pair, choices, runner, columns, seeds, trials) -> list[tuple[Any, Any]]:
+def _fresh_scores(
+    source: scores.Source, pair: Pair, choices: list[scores.ThresholdTest], trials: int
+) -> list[tuple[Any, Any]]:
     """For each choice the scores of fresh runs, of those that it takes for false and for true positives."""
-    step = 1 << 16
     told: list[list[list[Any]]] = [[[], []] for _ in choices]
     for side, edit in enumerate(pair):
-        for first in range(0, trials, step):
-            runs = runner.pair((edit,), min(step, trials - first), seeds, columns)[0]
+        for first in range(0, trials, source.step):
+            runs = source.draw(edit, min(source.step, trials - first))
             for choice, sides in zip(choices, told, strict=True):
                 sides[side].append(choice.sign * choice.score(runs))
     joined = [[np.concatenate(part) for part in sides] for sides in told]
     return [(a, b) if choice.sign == 1 else (b, a) for choice, (a, b) in zip(choices, joined, strict=True)]
 
 
-def _certify(algorithm, claimed, pair, confidence, delta, choice, told) -> Bound:
+def _count_events(
+    source: scores.Source,
+    pair: Pair,
+    confidence: float,
+    delta: float,
+    claimed: float,
+    choice: scores.ThresholdTest,
+    told: tuple[scores.Numbers, scores.Numbers],
+) -> Bound:
     trials = len(told[1])
     fp, tp = (int(np.sum(x >= choice.threshold)) for x in told)
-    event = Event(pair[:: -choice.sign], choice.score.name, choice.threshold, tp, fp, trials)
-    epsilon = claimed[0]
-    if delta > claimed[1] and algorithm.guarantee.events is not None:
-        epsilon = min(epsilon, compose(algorithm.guarantee.events(algorithm.params), delta)[0])
-    return Bound(delta, float(confidence_bounds.epsilon_lower(tp, fp, trials, delta, confidence)), epsilon, event)
+    words = choice.score.name
+    if source.describe is not None:
+        read = source.describe(choice.score.columns)
+        words = read if len(choice.score.columns) == 1 else f"{words}: {read}"
+    event = Event(pair[:: -choice.sign], words, choice.threshold, tp, fp, trials)
+    return Bound(delta, float(confidence_bounds.epsilon_lower(tp, fp, trials, delta, confidence)), claimed, event)

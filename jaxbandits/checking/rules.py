@@ -227,7 +227,7 @@ def short_audit(subject: Subject) -> Faults:
     if algorithm.guarantee.model == "none" or algorithm.program.hints.tally:
         return
     report = audit(algorithm, runs=AUDIT_RUNS, confidence=AUDIT_CONFIDENCE, environment=subject.cell.environment)
-    if report.refuted and not report.differences.fault:
+    if report.refuted and not report.fault:
         yield f"the audit refutes the claim: {report}", algorithm.program.encode
 
 

@@ -5,7 +5,7 @@ import math
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -24,8 +24,10 @@ from jaxbandits.formatting import markdown_table as cells
 from jaxbandits.mechanisms.composition import SIMULATED
 from jaxbandits.privacy import epsilon_or_nan
 from jaxbandits.protocol import Algorithm, Environment
+from jaxbandits.recipe import unwrap
 from jaxbandits.reports import plot
 from jaxbandits.spans import windows_offered
+from jaxbandits.strangers import Foreign, foreign
 from jaxbandits.sweeps.arguments import here_first, own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
@@ -33,6 +35,7 @@ from jaxbandits.sweeps.toml_file import read_config, read_settings
 from jaxbandits.validation import integer
 
 EXIT_REFUTED = 1
+RUNS, THEIR_RUNS = 1_000_000, 60_000  # of algorithms of this package, and of other people's learners
 OWN_HORIZON = 256  # plays of an algorithm that is not in the catalogue
 
 
@@ -50,7 +53,10 @@ def run(given: argparse.Namespace) -> int:
     if settings and (given.all or names[0].endswith(".toml")):
         raise ValueError(f"--set {given.set[0]}: it is for one algorithm that is named: leave it out")
     built = partial(cases, horizon=given.horizon, whole=given.whole, settings=settings)
-    first = built(names[0])  # a name that is known, before a directory is made for it
+    if claim := claim_of(given):
+        first: list[tuple[str, Any, Any]] = [(names[0], _theirs(names[0], settings), given.environment)]
+    else:
+        first = built(names[0])  # a name that is known, before a directory is made for it
     try:  # before an audit's minutes, not after them
         out.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=out).close()
@@ -60,11 +66,11 @@ def run(given: argparse.Namespace) -> int:
     rows, refuted = [], []
     for label, algorithm, environment in chain(first, chain.from_iterable(map(built, names[1:]))):
         report = audit(
-            algorithm, runs=given.runs, confidence=given.confidence, seed=given.seed, environment=environment,
-            whole=given.whole, adaptive=given.adaptive,
+            algorithm, runs=given.runs or (THEIR_RUNS if claim else RUNS), confidence=given.confidence,
+            seed=given.seed, environment=environment, whole=given.whole, adaptive=given.adaptive, **claim,
         )._replace(algorithm=label)  # fmt: skip
         print(report, flush=True)
-        rows.append(audit_row(report, algorithm))
+        rows.append(audit_row(report, given.epsilon if claim else epsilon_or_nan(algorithm)))
         frame = pd.DataFrame(rows)
         frame.to_csv(out / "audit.csv", index=False)
         (out / "audit.md").write_text(f"{audit_table(frame)}\n{SIMULATED}\n", encoding="utf-8")
@@ -76,6 +82,32 @@ def run(given: argparse.Namespace) -> int:
     if refuted:
         print(f"jaxbandits: refuted: {', '.join(refuted)}", file=sys.stderr)
     return EXIT_REFUTED if refuted else 0
+
+
+def claim_of(given: argparse.Namespace) -> dict[str, Any]:
+    """What is claimed of someone else's learner, as arguments of an audit; empty for an algorithm of this package."""
+    named = {key: getattr(given, key) for key in ("delta", "unit", "model", "view", "environment")}
+    named = {key: value for key, value in named.items() if value is not None}
+    if given.epsilon is None:
+        if named:
+            key, value = next(iter(named.items()))
+            raise ValueError(
+                f"--{key} {value}: it is for other people's learners: give --epsilon, too, or leave it out"
+            )
+        return {}
+    if given.all or ":" not in given.name:
+        what = "--all" if given.all else given.name
+        raise ValueError(f"--epsilon {given.epsilon:g}: {what} is no MODULE:CLASS of someone else: leave it out")
+    here_first()
+    named.pop("environment", None)
+    view = {"view": own_factory(given.view, Path())} if given.view else {}
+    return named | {"epsilon": given.epsilon, "horizon": given.horizon} | view
+
+
+def _theirs(name: str, settings: Mapping[str, Any]) -> Callable[..., Any]:
+    """A factory of someone else's learner by `module:class`, with arguments of it."""
+    factory = own_factory(name, Path())
+    return partial(factory if isinstance(unwrap(factory).function, Foreign) else foreign(factory), **settings)
 
 
 def cases(
@@ -129,19 +161,19 @@ def _own(name: str, horizon: int = OWN_HORIZON, **settings: Any) -> tuple[Algori
     return algorithm, environment
 
 
-def audit_row(report: Audit, algorithm: Algorithm) -> dict[str, Any]:
+def audit_row(report: Audit, claimed: float) -> dict[str, Any]:
     """One row of the table.
 
-    `claimed` is what was asked for, `spent` what the noise delivers, `audited` what was proven spent.
+    `claimed` is what was asked for (NaN: nothing), `spent` what the noise delivers, `audited` what was proven spent.
     """
     event = report.event
     return {
-        "algorithm": report.algorithm, "model": report.model, "unit": report.unit, "claimed": epsilon_or_nan(algorithm),
+        "algorithm": report.algorithm, "model": report.model, "unit": report.unit, "claimed": claimed,
         "spent": report.claimed[0], "delta": report.delta, "audited": report.epsilon_lower, "ratio": report.ratio,
         "refuted": report.refuted, "event": event.score, "true_positives": event.true_positives,
         "false_positives": event.false_positives, "trials": event.trials, "runs": report.runs,
         "confidence": report.confidence, "seed": report.seed, "adaptive": report.adaptive,
-        "looked_at": report.looked_at, "differences": report.differences.fault or str(report.differences),
+        "looked_at": report.looked_at, "differences": report.fault or str(report.differences or ""),
     }  # fmt: skip
 
 

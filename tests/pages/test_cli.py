@@ -197,6 +197,9 @@ def test_a_word_mistyped_is_one_line_with_what_may_be_meant(capsys):
         ("audit ldp_ucb --set epsilon=1 --set epsilon=2", "--set epsilon=2: it is given twice"),
         ("audit ldp_ucb --set epsilonn=1", "ldp_ucb has no argument 'epsilonn' (did you mean 'epsilon'?)"),
         ("audit --all --set epsilon=1", "--set epsilon=1: it is for one algorithm that is named"),
+        ("audit ldp_ucb --epsilon 1", "--epsilon 1: ldp_ucb is no MODULE:CLASS of someone else: leave it out"),
+        ("audit --all --epsilon 1", "--epsilon 1: --all is no MODULE:CLASS of someone else: leave it out"),
+        ("audit ldp_ucb --unit user", "--unit user: it is for other people's learners: give --epsilon, too"),
     ):
         try:
             assert main(typed.split()) == 2

@@ -735,7 +735,8 @@ def test_the_command_sees_what_it_cannot_write_before_it_runs(tmp_path, capsys, 
 
 def test_every_private_algorithm_is_in_the_table_with_the_budget_of_what_is_wrapped():
     algorithm, environment = catalogue.case("bandit_to_experts")
-    assert table.audit_row(jb.audit(algorithm, runs=2000, environment=environment), algorithm)["claimed"] == 0.2
+    report = jb.audit(algorithm, runs=2000, environment=environment)
+    assert table.audit_row(report, epsilon_or_nan(algorithm))["claimed"] == 0.2
     for name, epsilon in (("doubling", 4.0), ("bandit_combiner", 4.0)):
         assert epsilon_or_nan(catalogue.case(name)[0]) == epsilon
     combined = FAMILIES["bandit_combiner"].func(**{**FAMILIES["bandit_combiner"].keywords, "epsilon": None})
