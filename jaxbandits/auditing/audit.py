@@ -259,13 +259,13 @@ def audit(
         fitted = scores.fit_scores(negative[:, :view], positive[:, :view])
         return fitted + (scores.fit_scores(negative, positive) if len(arms) else [])
 
-    def claimed_at(one: float) -> float:
+    def claim_at(one: float) -> float:
         if one <= claimed[1] or guarantee.events is None:
             return claimed[0]
         return min(claimed[0], compose(guarantee.events(algorithm.params), one)[0])
 
     source = scores.Source(lambda edit, number: runner.pair((edit,), number, seeds, columns)[0], fit, each)
-    bounds, curve = certify(source, tried, runs, deltas, each, claimed_at)
+    bounds, curve = certify(source, tried, runs, deltas, each, claim_at)
     return Audit(
         algorithm=name, model=guarantee.model, unit=guarantee.unit, epsilon_lower=bounds[0].epsilon_lower,
         claimed=claimed, delta=deltas[0], event=bounds[0].event, curve=curve, runs=runs, confidence=confidence,
@@ -287,11 +287,11 @@ def certify(
     runs: int,
     deltas: list[float],
     each: float,
-    claimed_at: Callable[[float], float],
+    claim_at: Callable[[float], float],
 ) -> tuple[tuple[Bound, ...], confidence_bounds.Curve]:
     """A pair of inputs and an event for each delta, chosen on half of the runs, and what the other half proves.
 
-    tried: pairs of neighbours. each: the confidence of one bound. claimed_at: delta -> the epsilon that is claimed.
+    tried: pairs of neighbours. each: the confidence of one bound. claim_at: delta -> the epsilon that is claimed.
     """
 
     def best_tests(pair: Pair, number: int, wanted: list[float]) -> list[scores.ThresholdTest]:
@@ -311,7 +311,7 @@ def certify(
     counted = _fresh_scores(source, pair, choices, runs // 4)
     asked = zip(deltas, choices, counted, strict=True)
     bounds = tuple(
-        _count_events(source, pair, each, delta, claimed_at(delta), test, told) for delta, test, told in asked
+        _count_events(source, pair, each, delta, claim_at(delta), test, told) for delta, test, told in asked
     )
     return bounds, confidence_bounds.trade_off(*counted[0], each)
 
