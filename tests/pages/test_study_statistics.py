@@ -19,11 +19,11 @@ from test_papers import DOCS, labels_of, rows_of, shape
 import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.papers import shared
-from jaxbandits.papers.across import coverage
+from jaxbandits.papers.across import coverage, named_epsilon, plain_thompson
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
-from jaxbandits.papers.ldp_contextual import favourable, figure_1, readings, root_t
-from jaxbandits.papers.private_adversarial import lemmas, lower_bound, two_arms
+from jaxbandits.papers.ldp_contextual import equal_budget, favourable, figure_1, readings, root_t
+from jaxbandits.papers.private_adversarial import experts_map, lemmas, lower_bound, price_of_privacy, two_arms
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
@@ -31,6 +31,12 @@ from jaxbandits.reports import layout
 from jaxbandits.sweeps.arguments import label_algorithms, seed_range
 from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.grid import axes_of
+
+
+@pytest.fixture(autouse=True)
+def _no_epsilon_is_searched(monkeypatch):
+    monkeypatch.setattr(equal_budget, "epsilon_to_claim", lambda label, epsilon: 3 * epsilon)
+
 
 DIAGNOSTICS = (
     "corruption_spent", "corrupted_regret", "largest_error", "first_error", "nonfinite_rewards", "removals",
@@ -77,11 +83,21 @@ def results_of(name, scale=1.0):
     return computed | {key: invented(one, rng, scale) for key, one in sweeps.items()}
 
 
-def claims_of(name, scale=1.0):
-    """The claims of a study on invented results."""
+@cache
+def claims_of(name, scale=1.0, share=None):
+    """The claims of a study on invented results.
+
+    share: what a regret is of 1000 sqrt(t / T), from the algorithm's label and the sweep's.
+    """
+    results = results_of(name, scale)
+    for key, ds in results.items() if share is not None else ():
+        if isinstance(ds, xr.Dataset) and "regret" in ds:
+            shares = xr.DataArray([share(label, key) for label in ds["algorithm"].values], dims="algorithm")
+            regret = 0 * ds["regret"] + 1000 * np.sqrt(ds["t"] / ds["t"][-1]) * shares
+            ds["regret"] = regret.transpose(*ds["regret"].dims)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [judge_claim(one, full=True) for one in papers.all_studies()[name].claims(results_of(name, scale))]
+        return [judge_claim(claim, full=True) for claim in papers.all_studies()[name].claims(results)]
 
 
 def points_of_series(monkeypatch):
@@ -109,16 +125,31 @@ def numbers(text):
 
 # Minutes of NumPy, searches, and studies that compare what further sweeps chose.
 ELSEWHERE = {
-    "robust-linear/filter", "byzantine/aggregate", "ldp-contextual/equal-budget", "across/named-epsilon",
-    "across/plain-thompson", "across/worst-case", "ldp-contextual/map",
+    "robust-linear/filter", "byzantine/aggregate", "across/worst-case", "ldp-contextual/map",
 }  # fmt: skip
 # What takes minutes to compute, as a table made by hand.
-INVENTED = {"ldp-contextual/favourable": {"best": dict.fromkeys(favourable.SPREADS[True], 0.02) | {"gaussian": 0.004}}}
+INVENTED = {
+    "ldp-contextual/favourable": {"best": dict.fromkeys(favourable.SPREADS[True], 0.02) | {"gaussian": 0.004}},
+    "across/plain-thompson": {
+        "claims": pd.DataFrame([
+            {"form": form, "horizon": horizon, "g": 0.012 * horizon**0.5, "epsilon": 0.0345 * horizon}
+            for form in plain_thompson.FORMS for horizon in (300, 1000, 10_000, 100_000, 1_000_000)
+        ]),
+        "audits": pd.DataFrame({"horizon": [2, 5, 20, 100], "claimed": 1.25, "proven by an audit": 0.75}),
+    },
+    "across/named-epsilon": {
+        "mechanisms": pd.DataFrame([
+            {"group": group, "mechanism": label, "bounded": True, "exact": True, "audited": 0.7}
+            | {epsilon: epsilon for epsilon in named_epsilon.NAMED}
+            for group, mechanisms in named_epsilon.GROUPS.items() for label in mechanisms
+        ]),
+    },
+}  # fmt: skip
 # Where the words depend on the draws, or on a size that is computed.
 SAYING = {
     "private-adversarial/price-of-privacy", "private-adversarial/below-root", "private-adversarial/lower-bound",
     "private-robust-mab/outliers", "ldp-contextual/figure-1", "robust-linear/breakdown", "ldp-contextual/favourable",
-    "ldp-contextual/squared-errors",
+    "ldp-contextual/squared-errors", "across/named-epsilon",
 }  # fmt: skip
 
 
@@ -142,6 +173,8 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
             assert here == there
         elif name not in SAYING or column == 0 or (column == 1 and name != "private-adversarial/lower-bound"):
             assert [shape(x, labels) for x in here] == [shape(x, labels) for x in there]
+    cells = [re.findall(r"of \d+ (?:cells|settings)", " ".join(row[2] for row in rows)) for rows in (told, page)]
+    assert cells[0] == cells[1]
     words = " ".join(cell for row in page for cell in row[:3]).replace("\\|", "|")
     assert [x for x in points if not re.search(rf"(?<![\w.,]){re.escape(x)}(?!\w|[.,]\d)", words)] == []
     for one, other in zip(claims, larger, strict=True):
@@ -157,6 +190,84 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
             assert middle == pytest.approx(float(found[1]), abs=1e-12), (one.statement, middle, one.paper)
         if isinstance(one.evidence, Interval) and one.evidence.at_least == -np.inf:
             assert one.evidence.low <= one.evidence.high and not (other.holds and not one.holds)
+
+
+# A study, what its claims state, and what they measure where every algorithm has the same regret, always.
+EVEN = [
+    ("across/believed", "a belief against none", "less regret in 0, more in 0 of 16 cells with corruption"),
+    ("across/counting", "has less regret than the tree", "beyond chance in 0 of"),
+    ("byzantine/privacy", "has no more regret than", "in 15 of 15 cells; on average 1.00 of it"),
+    ("byzantine/attacks", "the mean breaks", "more than 2 times the attack-free regret in 0 of 44 cells"),
+    # what the whole team loses is divided by those of ten agents that do not attack
+    ("byzantine/attacks", "the mean breaks", " at 0.1 [1.11, 1.11]"),
+    ("byzantine/attacks", "up to 30%", "1.43 at worst, target at 0.3"),
+    ("byzantine/corruption", "geometric median up to 30%", "1.43 times the attack-free mean at worst"),
+    ("byzantine/corruption", "mean at 10% attacked", "1.1 times the attack-free mean; interval [1.11, 1.11]"),
+    ("ldp-contextual/figure-1", "O5, ε", "LDP 1,000; in this order, not all"),
+    ("ldp-contextual/figure-1", "curve falls as ε rises", "not JDP, SDP-Amp, SDP-Vec, LDP"),
+    (
+        "private-adversarial/price-of-privacy",
+        "has less regret than",
+        "at none of these ε; within noise at 0.01, 0.03, 0.1",
+    ),
+    ("private-robust-mab/raw-moments", "PRM-UCB has less regret than", "in 0 of 30 cells; intervals overlap in 30"),
+    ("private-robust-mab/central-moments", "less regret than all that", "in 0 of 12 cells; 1.0 to 1.0 times less"),
+    ("robust-linear/regret", "private, no corruption: M2 has less regret than M1", "at 0 of 6 values of ε"),
+]
+
+
+def evenly(label, sweep):
+    return 1.0
+
+
+@pytest.mark.parametrize(("name", "statement", "measured"), EVEN)
+def test_of_algorithms_that_do_equally_well_none_has_less_regret(name, statement, measured):
+    found = [claim.measured for claim in claims_of(name, share=evenly) if statement in claim.statement]
+    assert found and [x for x in found if measured not in x] == []
+
+
+def test_the_median_under_attack_is_held_against_the_mean_without():
+    found = claims_of("byzantine/attacks", share=lambda label, _: 2.0 if label == "geometric median" else 1.0)
+    [median] = [claim.measured for claim in found if "attack-free mean" in claim.statement]
+    assert median == "2.86 at worst, target at 0.3"  # twice as much, of 7 agents in place of 10
+
+
+def test_the_favourable_case_has_a_limit_for_features_of_norm_1_alone():
+    found = [x for x in claims_of("ldp-contextual/favourable") if x.statement.startswith("λ_min played")]
+    unit = [x for x in found if "features of norm 1" in x.statement]
+    assert 0 < len(unit) < len(found)
+    for claim in found:
+        assert ("(0.02 for the best arm" in claim.measured) == (claim.evidence is not None) == (claim in unit)
+
+
+# A study, what its claims state, whose regret is above and whose below the line. None: the label in the statement.
+OVER = [
+    ("across/trust", " over aggregation, Laplace", None, "aggregation, Laplace"),
+    ("across/counting", "regret of agents", "BLT, root mean square", "binary tree"),
+    ("across/counting", "regret of users", "BLT, largest", "binary tree"),
+    ("across/before-after", "binary: LDP-UCB, reports by honest ones over", "binary-in-range", "binary-before"),
+    ("ldp-contextual/equal-budget", "against the local comparators", "OnlineUCB, pair", "SDP-Amp"),
+    ("ldp-contextual/favourable", "not knowing T", "Algorithm 7", "Algorithm 1"),
+    ("ldp-contextual/printed-form", "regret over that of the most favourable", None, "most favourable, OGD"),
+    ("across/named-epsilon", "regret of M1 over that of OnlineUCB, reward only", "M1", "OnlineUCB, reward only"),
+    ("private-adversarial/below-root", "central over local", "HTINF in batches", "HTINF, noise on every play"),
+    ("private-adversarial/price-of-privacy", "price of privacy", "HTINF", "no privacy"),
+    ("robust-frontier/budgets", "told nothing over told C", "elimination told nothing", "elimination told C"),
+]
+
+
+@pytest.mark.parametrize(("name", "statement", "above", "below"), OVER)
+def test_a_ratio_has_above_the_line_who_is_named_first(name, statement, above, below):
+    share = lambda text: 5.0 + sum(text.encode()) % 11
+    labels = claims_of(name, share=lambda label, sweep: share(sweep if above == "binary-in-range" else label))
+    found = [claim for claim in labels if statement in claim.statement]
+    assert found
+    for claim in found:
+        first = above or claim.statement.replace(statement, "").removeprefix(" reading: ")
+        ratios = re.findall(r"(\d+\.\d+)(?: \[| at ε| times)", claim.measured)
+        wanted = share(first) / share(below)
+        assert ratios and {abs(float(x) - wanted) < 0.051 for x in ratios} == {True}, (claim, wanted)
+        assert abs(wanted - 1 / wanted) > 0.11
 
 
 @pytest.mark.parametrize("name", dealt([name for name in papers.all_studies() if name not in ELSEWHERE], 16))
@@ -185,7 +296,7 @@ def test_features_that_are_all_alike_have_the_eigenvalue_of_uniform_play():
     assert favourable.best_arm(rng, 4000, None) == pytest.approx(3.9e-3, rel=0.15)
 
 
-@pytest.mark.parametrize(("shares", "learned"), [((0.7, 0.3), False), ((0.4, 0.3), True)])
+@pytest.mark.parametrize(("shares", "learned"), [((0.7, 0.3), False), ((0.5, 0.3), False), ((0.4, 0.3), True)])
 def test_an_exponent_has_an_interval_once_every_horizon_is_learned(shares, learned):
     """Shares of uniform play's regret at the first horizon and the others: half of it is no learning."""
     results = {name: invented(one, np.random.default_rng(0)) for name, one in favourable.sweeps(True).items()}
@@ -234,6 +345,17 @@ def test_a_curve_that_stays_does_not_fall():
     assert [*figure_1.comparators(final)][-1].measured == "all fall"
 
 
+@pytest.mark.parametrize(("share", "verdicts"), [(0.5, ("no", "yes", "yes")), (0.9, ("yes",) * 3), (2.0, ("no",) * 3)])
+def test_orders_at_the_trials_of_the_paper(share, verdicts):
+    """Ours have a share of each rival's regret: half of SDP's is below it, and not like it."""
+    ours = lambda label, _: 1.0 if label in figure_1.RIVALS else share
+    found = [x.measured for x in claims_of("ldp-contextual/figure-1", share=ours) if "the same at" in x.statement]
+    wanted = ", ".join(
+        f"{order} {x}" for order, x in zip(("O1, ε = 0.2", "O2, ε = 1", "O3, ε = 10"), verdicts, strict=True)
+    )
+    assert found == [wanted] * len(found) and len(found) == 8
+
+
 def readings_world(regrets, epsilons, seeds=3):
     """The Dataset of the study of readings, from the final regret of each algorithm: [calibration, epsilon]."""
     own = {f"{readings.OURS}.{key}": ["practical"] for key in readings.OWN}
@@ -275,17 +397,27 @@ def test_words_of_the_readings_by_hand():
     both = readings_world({readings.OURS: ours, readings.MALER: theirs} | rivals, readings.EPSILONS, seeds=4)
     axes = {key: f"{readings.OURS}.{key}" for key in readings.OWN}
     both = both.assign_coords({f"{readings.MALER}.{key}": (axis, both[axis].values) for key, axis in axes.items()})
-    found = {claim.statement: claim.measured for claim in readings.claims({"map": alone, "maler": both})}
+    again = readings_world({readings.OURS: theirs} | rivals, readings.EPSILONS, seeds=5)
+    again = again.isel({f"{readings.OURS}.calibration": [0]})  # an order held with this one alone
+    results = {"map": alone, "again": again, "maler": both}
+    found = {claim.statement: claim.measured for claim in readings.claims(results)}
     for calibration, of_ours, of_theirs in (("paper", (1, 1, 0), (1, 0, 0)), ("exact", (0, 1, 1), (1, 0, 1))):
         for epsilon, here, there in zip(readings.EPSILONS, of_ours, of_theirs, strict=True):
             noise = {"calibration": calibration, "private_features": False, "epsilon": epsilon}
             spent = [readings.true_privacy(readings.OGD, **noise, delta=delta)[0] for delta in (0.1, 0.001)]
-            words = f"{here} of 1 settings; with Maler on 4 {there} of 1; "
-            words += f"spends {spent[0]:.3g} at δ = 0.1, {spent[1]:.3g} at δ = 0.001"
+            words = f"{here} of 1 settings; "
+            words += f"again with OGD on 5 new seeds {there} of 1; " if calibration == "paper" else ""
+            words += f"with Maler on 4 {there} of 1; spends {spent[0]:.3g} at δ = 0.1, {spent[1]:.3g} at δ = 0.001"
             keys = [key for key in found if key.endswith(f"ε = {epsilon:g}: {calibration}, reward alone noised")]
             assert [found.pop(key) for key in keys] == [words]
     assert [key[:2] for key in found] == ["O4", "O5"]
     assert [claim.statement[:2] for claim in readings.claims({"map": alone})][6:] == ["O5"]  # no order to confirm
+
+
+def test_rivals_of_the_readings_that_are_equal_are_in_no_order():
+    rivals = {"LinUCB": [1, 1, 1], "JDP": [1, 3, 2], "SDP-Amp": [3, 3, 3], "SDP-Vec": [4, 4, 5], "LDP": [5, 5, 5]}
+    tied = readings_world({readings.OURS: [[1, 1, 1]] * 2} | rivals, readings.EPSILONS)
+    assert readings.rivals(tied).measured.startswith("0 of 3 settings; not at ")
 
 
 def test_shares_are_those_of_the_gap_that_costs_most():
@@ -407,6 +539,45 @@ def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
         "worst regret over √(T/ε)": "between 0.70 and 1.40",
     }
     assert "satisfy it (2 of 3 points)" in " ".join(layout.figure_words(lower_bound.draw_bound({}).figure))
+
+
+@pytest.mark.parametrize(("shares", "words"), [
+    ((1.0, 0.9, 0.8, 0.7, 1.0), r"-?\d\.\d\d over 3 points; exponent \["),
+    ((1.0, 0.9, 0.8, 1.0, 1.0), "regret is below half of random play's at 2 of 5 points only"),
+])  # fmt: skip
+def test_an_exponent_is_of_points_below_half_of_random_play(monkeypatch, shares, words):
+    """Shares of that half, and it does not count itself. Random play loses gap (K - 1) / K a play."""
+    label, gap, horizon = next(iter(price_of_privacy.EXPONENTS)), 0.5, 1024
+    half = gap * (price_of_privacy.NUM_ARMS - 1) / price_of_privacy.NUM_ARMS * horizon / 2
+    coords = {"algorithm": [label], "epsilon": [0.1, 0.2, 0.4, 0.8, 1.6], "seed": range(3), "t": [horizon]}
+    regret = np.broadcast_to(half * np.array(shares)[None, :, None, None], (1, 5, 3, 1))
+    ds = xr.Dataset({"regret": (tuple(coords), regret)}, coords, {"constant_along": "{}"})
+    monkeypatch.setattr(price_of_privacy, "sweep_along", lambda results, kind, key: ds)
+    arms = ds.assign_coords({"environment.gap": ("gap", [0.1, gap])})
+    [claim] = price_of_privacy.slopes({"arms": arms}, "arms", "epsilon")
+    assert re.match(words, claim.measured)
+
+
+def test_words_of_the_map_of_experts_by_hand(monkeypatch):
+    batched, local = "batched EXP4", "local EXP4"
+    cells = {"winner": [local, local, batched], "predicted": [local, batched, batched], "clear": [False, True, True]}
+    tried = {"algorithm": [local, local, batched, batched], "valid": [True, False, True, True]}
+    monkeypatch.setattr(experts_map, "winners", lambda results: pd.DataFrame(cells))
+    monkeypatch.setattr(experts_map, "regret_cells", lambda results: pd.DataFrame(tried))
+    rows = [
+        ("rates, T = 1e5", True, batched, batched), ("rates, T = 1e5", True, batched, None),
+        ("rates, T = 1e8", True, local, local), ("rates, T = 1e8", False, batched, batched),
+    ]  # fmt: skip
+    for k, word in enumerate(experts_map.BOUNDS_HORIZONS):
+        rows += [(f"bounds, T = {word}", True, batched, batched if j < k else None) for j in range(4)]
+    bounds = pd.DataFrame(rows, columns=["panel", "region", "least", "smallest"])
+    assert [(claim.paper, claim.measured) for claim in experts_map.claims({"bounds": bounds})] == [
+        ("rates only, constants dropped", "in 2 of 3 cells; of the 2 whose winner's interval is apart, in 1"),
+        ("smallest rate in 1 of 3 cells", "least regret in 2 of 3 cells; theory tuning valid in 1"),
+        ("smallest rate in 2 of 3 cells", "least regret in 1 of 3 cells; theory tuning valid in 2"),
+        ("for N ≥ K and ε ≤ 1/√T (Table 2)", "in 2 of the 3 cells of that region; in 1 of them below T"),
+        ("", "0 of 4 at T = 1e5, 1 of 4 at T = 1e8, 2 of 4 at T = 1e12"),
+    ]
 
 
 def test_claims_about_the_filter_by_hand():
