@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 import study_tables
 import xarray as xr
+from dealt import dealt
+from PIL import Image
 from scipy.stats import binomtest
 from test_papers import DOCS, labels_of, rows_of, shape
 
@@ -25,6 +27,7 @@ from jaxbandits.papers.private_adversarial import lemmas, lower_bound, two_arms
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
+from jaxbandits.reports import layout
 from jaxbandits.sweeps.arguments import label_algorithms, seed_range
 from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.grid import axes_of
@@ -68,13 +71,17 @@ def parts_of(name):
     return dict(INVENTED[name] if name in INVENTED else study.computed(False)), study.sweeps(True)
 
 
-def claims_of(name, scale=1.0):
-    """The claims of a study of full size on invented results."""
+def results_of(name, scale=1.0):
+    """Invented results of a study of full size."""
     (computed, sweeps), rng = parts_of(name), np.random.default_rng(1)
-    results = {key: invented(one, rng, scale) for key, one in sweeps.items()}
+    return computed | {key: invented(one, rng, scale) for key, one in sweeps.items()}
+
+
+def claims_of(name, scale=1.0):
+    """The claims of a study on invented results."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [judge_claim(claim, full=True) for claim in papers.all_studies()[name].claims(computed | results)]
+        return [judge_claim(one, full=True) for one in papers.all_studies()[name].claims(results_of(name, scale))]
 
 
 def points_of_series(monkeypatch):
@@ -151,6 +158,25 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
             assert middle == pytest.approx(float(found[1]), abs=1e-12), (one.statement, middle, one.paper)
         if isinstance(one.evidence, Interval) and one.evidence.at_least == -np.inf:
             assert one.evidence.low <= one.evidence.high and not (other.holds and not one.holds)
+
+
+@pytest.mark.parametrize("name", dealt([name for name in papers.all_studies() if name not in ELSEWHERE], 16))
+def test_pictures_of_invented_results_have_the_columns_and_places_of_the_page(name):
+    """Of studies that take long `test_quick_sizes` plays few."""
+    (paper, figure), labels = name.split("/"), labels_of(papers.all_studies()[name])
+    for key, draw in papers.all_studies()[name].figures.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            drawn = draw(results_of(name))
+        kept = DOCS / "figures" / paper / f"{figure}-{key}"
+        page = pd.read_csv(f"{kept}.csv").columns.tolist()
+        assert [column for column in drawn.data if column in page] == page
+        words = layout.figure_words(drawn.figure), Image.open(f"{kept}.png").text["Description"].splitlines()
+        here, there = ({shape(word, labels) for word in of} for of in words)
+        assert here - {"#", "the winner has no valid theory tuning"} <= there
+        axes = [label() for x in drawn.figure.axes for label in (x.get_xlabel, x.get_ylabel)]
+        axes = [layout.plain_text(" ".join(label.split())) for label in axes]
+        assert [word for word in words[0] if word in axes] == [word for word in words[1] if word in axes]
 
 
 def test_features_that_are_all_alike_have_the_eigenvalue_of_uniform_play():
@@ -241,6 +267,26 @@ def test_orders_of_the_readings_by_hand():
     assert settings["O2 spends"][1] == pytest.approx(spent)
     pair = readings_world({readings.OURS: [[0.81, 1.19], [1.21, 0.79]], readings.MALER: [[1, 1], [1, 1]]}, [0.2, 1.0])
     assert readings.alike(pair).measured == "within 20% in 2 of 4 settings; 0.79 to 1.21 times"
+
+
+def test_words_of_the_readings_by_hand():
+    rivals = {"LinUCB": [1, 1, 1], "JDP": [2, 2, 3.5], "SDP-Amp": [3, 3, 3], "SDP-Vec": [4, 6, 4], "LDP": [5, 5, 5]}
+    ours, theirs = [[4, 1.5, 3.6], [4.9, 1.9, 2.9]], [[4, 9, 9], [4, 9, 2.9]]
+    alone = readings_world({readings.OURS: ours} | rivals, readings.EPSILONS)
+    both = readings_world({readings.OURS: ours, readings.MALER: theirs} | rivals, readings.EPSILONS, seeds=4)
+    axes = {key: f"{readings.OURS}.{key}" for key in readings.OWN}
+    both = both.assign_coords({f"{readings.MALER}.{key}": (axis, both[axis].values) for key, axis in axes.items()})
+    found = {claim.statement: claim.measured for claim in readings.claims({"map": alone, "maler": both})}
+    for calibration, of_ours, of_theirs in (("paper", (1, 1, 0), (1, 0, 0)), ("exact", (0, 1, 1), (1, 0, 1))):
+        for epsilon, here, there in zip(readings.EPSILONS, of_ours, of_theirs, strict=True):
+            noise = {"calibration": calibration, "private_features": False, "epsilon": epsilon}
+            spent = [readings.true_privacy(readings.OGD, **noise, delta=delta)[0] for delta in (0.1, 0.001)]
+            words = f"{here} of 1 settings; with Maler on 4 {there} of 1; "
+            words += f"spends {spent[0]:.3g} at δ = 0.1, {spent[1]:.3g} at δ = 0.001"
+            keys = [key for key in found if key.endswith(f"ε = {epsilon:g}: {calibration}, reward alone noised")]
+            assert [found.pop(key) for key in keys] == [words]
+    assert [key[:2] for key in found] == ["O4", "O5"]
+    assert [claim.statement[:2] for claim in readings.claims({"map": alone})][6:] == ["O5"]  # no order to confirm
 
 
 def test_shares_are_those_of_the_gap_that_costs_most():
@@ -361,6 +407,7 @@ def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
         "triples that satisfy the lemma, B": "0 at ε = 0.1",
         "worst regret over √(T/ε)": "between 0.70 and 1.40",
     }
+    assert "satisfy it (2 of 3 points)" in " ".join(layout.figure_words(lower_bound.draw_bound({}).figure))
 
 
 def test_claims_about_the_filter_by_hand():
