@@ -1,6 +1,7 @@
 """How a sweep is cut: shards, intervals of seeds, sizes of calls by hand, few large calls for an accelerator."""
 
 import contextlib
+import itertools
 import sys
 from functools import partial
 from types import SimpleNamespace
@@ -297,12 +298,15 @@ ENDS, WORKS = 5, [(2, 0.0), (2, 1.0), (2, 2.0), (3, 2.0), (5, 3.0), (5, 4.0)]  #
 
 
 def span_of(windows, monkeypatch, stop_at=99):
-    """The lane after a span in segments of one window, those that were played, and where it was offered to be kept."""
-    played, kept = [], []
+    """Of a span in segments of one window: those that were played, where it was offered to be kept, what was told.
+
+    A look at the clock takes a second.
+    """
+    played, kept, told = [], [], []
     player = object.__new__(one_call.Player)
     player.group, player.times = SimpleNamespace(schedule=[Span(1, len(windows), full=False, whole=True)]), [ENDS]
     player.horizon, player.told, player.since, player.first_segment = ENDS, 0, None, 0
-    player.call, player.report = SimpleNamespace(seeds=2, cells=[0]), lambda told: None
+    player.call, player.report = SimpleNamespace(seeds=2, cells=[0]), lambda new: told.append((new.plays, new.seconds))
     player.stopped = lambda: len(played) == stop_at
     player.keep = lambda number, window, leaves, last=False: kept.append((number, window, last))
 
@@ -314,18 +318,21 @@ def span_of(windows, monkeypatch, stop_at=99):
         )
 
     player.advance = advance
+    monkeypatch.setattr(one_call, "time", SimpleNamespace(perf_counter=itertools.count(1.0).__next__))
     monkeypatch.setattr(one_call, "segments", lambda windows, begin, done=0: ((k, 1) for k in range(done, windows)))
     with pytest.raises(one_call.Interrupted) if stop_at < len(windows) else contextlib.nullcontext():
         assert player._play_span(0, SimpleNamespace(plays=0, algorithm=()), 0, 0).plays.max() == windows[played[-1]][0]
-    return played, kept
+    return played, kept, told
 
 
 def test_a_span_is_over_once_a_segment_neither_plays_nor_changes_the_state(monkeypatch):
-    assert span_of(WORKS, monkeypatch)[0] == [0, 1, 2, 3, 4]  # works between two plays, and reaches the horizon
+    played, _, told = span_of(WORKS, monkeypatch)
+    assert played == [0, 1, 2, 3, 4]  # works between two plays, and reaches the horizon
+    assert told == [(4, 0.0), (0, 1.0), (0, 1.0), (2, 1.0), (4, 1.0)]  # the first segment may be compiled
     rests = [(2, 0.0), (2, 1.0), (2, 1.0), (2, 1.0)]
-    assert span_of(rests, monkeypatch) == ([0, 1, 2], [(0, 1, False), (0, 2, False)])
+    assert span_of(rests, monkeypatch)[:2] == ([0, 1, 2], [(0, 1, False), (0, 2, False)])
     assert span_of([(1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0)], monkeypatch)[0] == [0, 1, 2, 3]
 
 
 def test_a_span_that_is_stopped_is_kept_where_it_stands(monkeypatch):
-    assert span_of(WORKS, monkeypatch, stop_at=2) == ([0, 1], [(0, 1, False), (0, 2, False), (0, 2, True)])
+    assert span_of(WORKS, monkeypatch, stop_at=2)[:2] == ([0, 1], [(0, 1, False), (0, 2, False), (0, 2, True)])
