@@ -333,6 +333,8 @@ class Change:
         study = studies().get(item.name.partition("[")[2].removesuffix("]"))
         if distance is not None and study is not None and study not in self.distances:
             return distance + OTHER_STUDY
+        if distance is not None and study is not None and not item.get_closest_marker("pages"):
+            return 0  # what all studies share, such as their pages, takes a minute
         if self.names & set(re.findall(r"\w+", item.name)):
             return 0
         if distance is None:

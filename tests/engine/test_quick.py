@@ -57,6 +57,21 @@ def test_a_study_is_reached_by_its_name_in_the_table():
     assert reached == {"ldp-contextual/widths"}
 
 
+def test_tests_of_the_changed_study_come_first_and_of_others_last(monkeypatch):
+    monkeypatch.setattr(quick, "pytest", types.SimpleNamespace(Function=types.SimpleNamespace))
+    change = quick.Change(dict([quick.lines_of("jaxbandits/papers/ldp_contextual/figure_1.py::width_claims")]))
+
+    def place(study, marker=None):
+        test = "test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units"
+        path, marked = quick.ROOT / "tests/pages/test_study_statistics.py", lambda name: name == marker
+        item = types.SimpleNamespace(name=f"{test}[{study}]", path=path, cls=None, originalname=test, fixturenames=[])
+        item.get_closest_marker = marked
+        return change.item(item, None)
+
+    assert place("ldp-contextual/widths") == 0 < place("ldp-contextual/widths", "pages") < quick.OTHER_STUDY
+    assert place("across/atlas") > quick.OTHER_STUDY
+
+
 def test_lines_of_a_change_are_the_definitions_that_hold_them():
     diff = """\
 diff --git a/jaxbandits/statistics.py b/jaxbandits/statistics.py

@@ -1,5 +1,6 @@
 """Means, medians and choices of points: by hand, against slow formulas in NumPy, and what is refused."""
 
+import math
 from functools import partial
 
 import jax
@@ -41,6 +42,8 @@ BY_HAND = [
     (est.huber_location, [0.0, 1.0, 2.0, 1e6], (1.5,), 1.5), (est.huber_location, [-5.0, 0.0, 1.0, 9.0], (3.0,), 0.5),
     (est.huber_location, [-5.0, 0.0, 1.0, 9.0], (50.0,), 1.25), (est.huber_location, [-5.0, 0.0, 4.0], (1e-3,), 0.0),
     (est.huber_location, [0.0, 30.0, 4.0, 10.0], (2.0,), 7.0), (est.huber_location, [3.0], (1.0,), 3.0),
+    # the least sample of its failure probability, four values at 1 / e
+    (est.catoni_mean, [8.0, 4.0, 2.0, 6.0], (1.0, math.exp(-1)), 5.0),
     (est.coordinate_median, [[1.0, 9.0], [5.0, -INF], [2.0, 4.0], [7.0, 3.0]], (), [3.5, 3.5]),
     (est.coordinate_median, [[1.0, 9.0], [5.0, -8.0], [2.0, 4.0]], (), [2.0, 4.0]),
     (est.median_of_means, [[1], [3], [9], [4], [NAN], [6]], (np.array([0, 0, 1, 3, 3, 3]), 5), [10 / 3]),
@@ -49,6 +52,18 @@ BY_HAND = [
     (est.random_groups, [0.5, 0.5, 0.1, 0.5, 0.9], (3,), [1, 2, 0, 0, 1]),
     (est.random_groups, [0.5, 0.5, 0.1], (1,), [0, 0, 0]), (est.random_groups, [0.5, 0.4, 0.1], (3,), [2, 1, 0]),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("matrix", "x", "direction", "width"), [
+    ([[0.0, 1.0], [2.0, 0.0]], [2.0, 6.0], [6 / 37**0.5, 1 / 37**0.5], 37**0.5),  # of the transpose, by its second row
+    ([[2.0, 0.0], [0.0, 8.0]], [0.0, -1.0], [0.0, -1.0], 1 / 8),
+    ([[2.0, 0.0], [0.0, 8.0]], [0.0, 0.0], [0.0, 0.0], 0.0), ([[2.0, 0.0], [0.0, 8.0]], [INF, 0.0], [0.0, 0.0], NAN),
+    ([[1.0, 0.0], [0.0, 1.0]], [3e38, 3e38], [0.0, 0.0], INF),
+])  # fmt: skip
+def test_an_instrument_by_hand(matrix, x, direction, width):
+    found = uncompiled(est.instrument)(np.float32(matrix), np.float32(x))
+    assert_allclose(found.direction, direction, rtol=3e-6)
+    assert_allclose(found.width, width, rtol=3e-6)
 
 
 @pytest.mark.parametrize("function, x, given, wanted", BY_HAND)
