@@ -87,3 +87,5 @@ def test_a_search_can_contradict_lemma_10_and_cannot_prove_it():
     assert [claim.holds for claim in aggregate.search_claims(found)] == [None, None, True]
     violated = [claim.holds for claim in aggregate.search_claims(found.assign(climbed=1.1, line=1.01))]
     assert violated == [None, False, False]
+    reached = [claim.holds for claim in aggregate.search_claims(found.assign(climbed=1.0, line=1.0))]
+    assert reached == [None, None, True]  # a search that comes to the bound has proved nothing

@@ -19,7 +19,7 @@ from test_papers import DOCS, labels_of, rows_of, shape
 import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.papers import shared
-from jaxbandits.papers.across import coverage
+from jaxbandits.papers.across import coverage, named_epsilon, plain_thompson
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import favourable, figure_1, readings, root_t
@@ -77,11 +77,20 @@ def results_of(name, scale=1.0):
     return computed | {key: invented(one, rng, scale) for key, one in sweeps.items()}
 
 
-def claims_of(name, scale=1.0):
-    """The claims of a study on invented results."""
+def claims_of(name, scale=1.0, share=None):
+    """The claims of a study on invented results.
+
+    share: what a regret is of 1000 sqrt(t / T), from the algorithm's label and the sweep's.
+    """
+    results = results_of(name, scale)
+    for key, ds in results.items() if share is not None else ():
+        if isinstance(ds, xr.Dataset) and "regret" in ds:
+            shares = xr.DataArray([share(label, key) for label in ds["algorithm"].values], dims="algorithm")
+            regret = 0 * ds["regret"] + 1000 * np.sqrt(ds["t"] / ds["t"][-1]) * shares
+            ds["regret"] = regret.transpose(*ds["regret"].dims)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [judge_claim(one, full=True) for one in papers.all_studies()[name].claims(results_of(name, scale))]
+        return [judge_claim(claim, full=True) for claim in papers.all_studies()[name].claims(results)]
 
 
 def points_of_series(monkeypatch):
@@ -109,16 +118,32 @@ def numbers(text):
 
 # Minutes of NumPy, searches, and studies that compare what further sweeps chose.
 ELSEWHERE = {
-    "robust-linear/filter", "byzantine/aggregate", "ldp-contextual/equal-budget", "across/named-epsilon",
-    "across/plain-thompson", "across/worst-case", "ldp-contextual/map",
+    "robust-linear/filter", "byzantine/aggregate", "ldp-contextual/equal-budget",
+    "across/worst-case", "ldp-contextual/map",
 }  # fmt: skip
 # What takes minutes to compute, as a table made by hand.
-INVENTED = {"ldp-contextual/favourable": {"best": dict.fromkeys(favourable.SPREADS[True], 0.02) | {"gaussian": 0.004}}}
+INVENTED = {
+    "ldp-contextual/favourable": {"best": dict.fromkeys(favourable.SPREADS[True], 0.02) | {"gaussian": 0.004}},
+    "across/plain-thompson": {
+        "claims": pd.DataFrame([
+            {"form": form, "horizon": horizon, "g": 0.012 * horizon**0.5, "epsilon": 0.0345 * horizon}
+            for form in plain_thompson.FORMS for horizon in (300, 1000, 10_000, 100_000, 1_000_000)
+        ]),
+        "audits": pd.DataFrame({"horizon": [2, 5, 20, 100], "claimed": 1.25, "proven by an audit": 0.75}),
+    },
+    "across/named-epsilon": {
+        "mechanisms": pd.DataFrame([
+            {"group": group, "mechanism": label, "bounded": True, "exact": True, "audited": 0.7}
+            | {epsilon: epsilon for epsilon in named_epsilon.NAMED}
+            for group, mechanisms in named_epsilon.GROUPS.items() for label in mechanisms
+        ]),
+    },
+}  # fmt: skip
 # Where the words depend on the draws, or on a size that is computed.
 SAYING = {
     "private-adversarial/price-of-privacy", "private-adversarial/below-root", "private-adversarial/lower-bound",
     "private-robust-mab/outliers", "ldp-contextual/figure-1", "robust-linear/breakdown", "ldp-contextual/favourable",
-    "ldp-contextual/squared-errors",
+    "ldp-contextual/squared-errors", "across/named-epsilon",
 }  # fmt: skip
 
 
@@ -142,6 +167,8 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
             assert here == there
         elif name not in SAYING or column == 0 or (column == 1 and name != "private-adversarial/lower-bound"):
             assert [shape(x, labels) for x in here] == [shape(x, labels) for x in there]
+    cells = [re.findall(r"of \d+ (?:cells|settings)", " ".join(row[2] for row in rows)) for rows in (told, page)]
+    assert cells[0] == cells[1]
     words = " ".join(cell for row in page for cell in row[:3]).replace("\\|", "|")
     elsewhere = [x for x in points if not re.search(rf"(?<![\w.,]){re.escape(x)}(?!\w|[.,]\d)", words)]
     assert not elsewhere or name == "ldp-contextual/squared-errors"  # which computes fewer plays here
@@ -158,6 +185,69 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
             assert middle == pytest.approx(float(found[1]), abs=1e-12), (one.statement, middle, one.paper)
         if isinstance(one.evidence, Interval) and one.evidence.at_least == -np.inf:
             assert one.evidence.low <= one.evidence.high and not (other.holds and not one.holds)
+
+
+# A study, what its claims state, and what they measure where every algorithm has the same regret, always.
+EVEN = [
+    ("across/believed", "a belief against none", "less regret in 0, more in 0 of 16 cells with corruption"),
+    ("across/counting", "has less regret than the tree", "beyond chance in 0 of"),
+    ("byzantine/privacy", "has no more regret than", "in 15 of 15 cells; on average 1.00 of it"),
+    ("byzantine/attacks", "the mean breaks", "more than 2 times the attack-free regret in 0 of 44 cells"),
+    # what the whole team loses is divided by those of ten agents that do not attack
+    ("byzantine/attacks", "the mean breaks", " at 0.1 [1.11, 1.11]"),
+    ("byzantine/attacks", "up to 30%", "1.43 at worst, target at 0.3"),
+    ("ldp-contextual/figure-1", "O5, ε", "LDP 1,000; in this order, not all"),
+    ("ldp-contextual/figure-1", "curve falls as ε rises", "not JDP, SDP-Amp, SDP-Vec, LDP"),
+    (
+        "private-adversarial/price-of-privacy",
+        "has less regret than",
+        "at none of these ε; within noise at 0.01, 0.03, 0.1",
+    ),
+    ("private-robust-mab/raw-moments", "PRM-UCB has less regret than", "in 0 of 30 cells; intervals overlap in 30"),
+    ("private-robust-mab/central-moments", "less regret than all that", "in 0 of 12 cells; 1.0 to 1.0 times less"),
+    ("robust-linear/regret", "private, no corruption: M2 has less regret than M1", "at 0 of 6 values of ε"),
+]
+
+
+@pytest.mark.parametrize(("name", "statement", "measured"), EVEN)
+def test_of_algorithms_that_do_equally_well_none_has_less_regret(name, statement, measured):
+    found = [claim.measured for claim in claims_of(name, share=lambda *labels: 1.0) if statement in claim.statement]
+    assert found and [x for x in found if measured not in x] == []
+
+
+def test_the_median_under_attack_is_held_against_the_mean_without():
+    found = claims_of("byzantine/attacks", share=lambda label, _: 2.0 if label == "geometric median" else 1.0)
+    [median] = [claim.measured for claim in found if "attack-free mean" in claim.statement]
+    assert median == "2.86 at worst, target at 0.3"  # twice as much, of 7 agents in place of 10
+
+
+# A study, what its claims state, whose regret is above and whose below the line. None: the label in the statement.
+OVER = [
+    ("across/trust", " over aggregation, Laplace", None, "aggregation, Laplace"),
+    ("across/counting", "regret of agents", "BLT, root mean square", "binary tree"),
+    ("across/counting", "regret of users", "BLT, largest", "binary tree"),
+    ("across/before-after", "binary: LDP-UCB, reports by honest ones over", "binary-in-range", "binary-before"),
+    ("ldp-contextual/favourable", "not knowing T", "Algorithm 7", "Algorithm 1"),
+    ("ldp-contextual/printed-form", "regret over that of the most favourable", None, "most favourable, OGD"),
+    ("across/named-epsilon", "regret of M1 over that of OnlineUCB, reward only", "M1", "OnlineUCB, reward only"),
+    ("private-adversarial/below-root", "central over local", "HTINF in batches", "HTINF, noise on every play"),
+    ("private-adversarial/price-of-privacy", "price of privacy", "HTINF", "no privacy"),
+    ("robust-frontier/budgets", "told nothing over told C", "elimination told nothing", "elimination told C"),
+]
+
+
+@pytest.mark.parametrize(("name", "statement", "above", "below"), OVER)
+def test_a_ratio_has_above_the_line_who_is_named_first(name, statement, above, below):
+    share = lambda text: 5.0 + sum(text.encode()) % 11
+    labels = claims_of(name, share=lambda label, sweep: share(sweep if above == "binary-in-range" else label))
+    found = [claim for claim in labels if statement in claim.statement]
+    assert found
+    for claim in found:
+        first = above or claim.statement.replace(statement, "").removeprefix(" reading: ")
+        ratios = re.findall(r"(\d+\.\d+)(?: \[| at ε| times)", claim.measured)
+        wanted = share(first) / share(below)
+        assert ratios and {abs(float(x) - wanted) < 0.051 for x in ratios} == {True}, (claim, wanted)
+        assert abs(wanted - 1 / wanted) > 0.11
 
 
 @pytest.mark.parametrize("name", dealt([name for name in papers.all_studies() if name not in ELSEWHERE], 16))
