@@ -330,7 +330,8 @@ class Change:
         name = item.cls.__name__ if item.cls else item.originalname
         ways = [self(module, name), *(self(module, fixture) for fixture in item.fixturenames)]
         distance = min((way for way in ways if way is not None), default=None)
-        study = studies().get(item.name.partition("[")[2].removesuffix("]"))
+        given = item.name.partition("[")[2].removesuffix("]")
+        study = next((study for name, study in studies().items() if f"{given}-".startswith(f"{name}-")), None)
         if distance is not None and study is not None and study not in self.distances:
             return distance + OTHER_STUDY
         if distance is not None and study is not None and not item.get_closest_marker("pages"):

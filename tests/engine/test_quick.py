@@ -69,7 +69,8 @@ def test_tests_of_the_changed_study_come_first_and_of_others_last(monkeypatch):
         return change.item(item, None)
 
     assert place("ldp-contextual/widths") == 0 < place("ldp-contextual/widths", "pages") < quick.OTHER_STUDY
-    assert place("across/atlas") > quick.OTHER_STUDY
+    assert place("ldp-contextual/widths-a second argument") == 0
+    assert place("across/atlas") > quick.OTHER_STUDY < place("across/atlas-a second argument")
 
 
 def test_lines_of_a_change_are_the_definitions_that_hold_them():
