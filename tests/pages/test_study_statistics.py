@@ -23,7 +23,7 @@ from jaxbandits.papers.across import coverage, named_epsilon, plain_thompson
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import equal_budget, favourable, figure_1, readings, root_t
-from jaxbandits.papers.private_adversarial import lemmas, lower_bound, two_arms
+from jaxbandits.papers.private_adversarial import experts_map, lemmas, lower_bound, two_arms
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
@@ -346,6 +346,17 @@ def test_a_curve_that_stays_does_not_fall():
     assert [*figure_1.comparators(final)][-1].measured == "all fall"
 
 
+@pytest.mark.parametrize(("share", "verdicts"), [(0.5, ("no", "yes", "yes")), (0.9, ("yes",) * 3), (2.0, ("no",) * 3)])
+def test_orders_at_the_trials_of_the_paper(share, verdicts):
+    """Ours have a share of each rival's regret: half of SDP's is below it, and not like it."""
+    ours = lambda label, _: 1.0 if label in figure_1.RIVALS else share
+    found = [x.measured for x in claims_of("ldp-contextual/figure-1", share=ours) if "the same at" in x.statement]
+    wanted = ", ".join(
+        f"{order} {x}" for order, x in zip(("O1, ε = 0.2", "O2, ε = 1", "O3, ε = 10"), verdicts, strict=True)
+    )
+    assert found == [wanted] * len(found) and len(found) == 8
+
+
 def readings_world(regrets, epsilons, seeds=3):
     """The Dataset of the study of readings, from the final regret of each algorithm: [calibration, epsilon]."""
     own = {f"{readings.OURS}.{key}": ["practical"] for key in readings.OWN}
@@ -387,17 +398,27 @@ def test_words_of_the_readings_by_hand():
     both = readings_world({readings.OURS: ours, readings.MALER: theirs} | rivals, readings.EPSILONS, seeds=4)
     axes = {key: f"{readings.OURS}.{key}" for key in readings.OWN}
     both = both.assign_coords({f"{readings.MALER}.{key}": (axis, both[axis].values) for key, axis in axes.items()})
-    found = {claim.statement: claim.measured for claim in readings.claims({"map": alone, "maler": both})}
+    again = readings_world({readings.OURS: theirs} | rivals, readings.EPSILONS, seeds=5)
+    again = again.isel({f"{readings.OURS}.calibration": [0]})  # an order held with this one alone
+    results = {"map": alone, "again": again, "maler": both}
+    found = {claim.statement: claim.measured for claim in readings.claims(results)}
     for calibration, of_ours, of_theirs in (("paper", (1, 1, 0), (1, 0, 0)), ("exact", (0, 1, 1), (1, 0, 1))):
         for epsilon, here, there in zip(readings.EPSILONS, of_ours, of_theirs, strict=True):
             noise = {"calibration": calibration, "private_features": False, "epsilon": epsilon}
             spent = [readings.true_privacy(readings.OGD, **noise, delta=delta)[0] for delta in (0.1, 0.001)]
-            words = f"{here} of 1 settings; with Maler on 4 {there} of 1; "
-            words += f"spends {spent[0]:.3g} at δ = 0.1, {spent[1]:.3g} at δ = 0.001"
+            words = f"{here} of 1 settings; "
+            words += f"again with OGD on 5 new seeds {there} of 1; " if calibration == "paper" else ""
+            words += f"with Maler on 4 {there} of 1; spends {spent[0]:.3g} at δ = 0.1, {spent[1]:.3g} at δ = 0.001"
             keys = [key for key in found if key.endswith(f"ε = {epsilon:g}: {calibration}, reward alone noised")]
             assert [found.pop(key) for key in keys] == [words]
     assert [key[:2] for key in found] == ["O4", "O5"]
     assert [claim.statement[:2] for claim in readings.claims({"map": alone})][6:] == ["O5"]  # no order to confirm
+
+
+def test_rivals_of_the_readings_that_are_equal_are_in_no_order():
+    rivals = {"LinUCB": [1, 1, 1], "JDP": [1, 3, 2], "SDP-Amp": [3, 3, 3], "SDP-Vec": [4, 4, 5], "LDP": [5, 5, 5]}
+    tied = readings_world({readings.OURS: [[1, 1, 1]] * 2} | rivals, readings.EPSILONS)
+    assert readings.rivals(tied).measured.startswith("0 of 3 settings; not at ")
 
 
 def test_shares_are_those_of_the_gap_that_costs_most():
@@ -519,6 +540,28 @@ def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
         "worst regret over √(T/ε)": "between 0.70 and 1.40",
     }
     assert "satisfy it (2 of 3 points)" in " ".join(layout.figure_words(lower_bound.draw_bound({}).figure))
+
+
+def test_words_of_the_map_of_experts_by_hand(monkeypatch):
+    batched, local = "batched EXP4", "local EXP4"
+    cells = {"winner": [local, local, batched], "predicted": [local, batched, batched], "clear": [False, True, True]}
+    tried = {"algorithm": [local, local, batched, batched], "valid": [True, False, True, True]}
+    monkeypatch.setattr(experts_map, "winners", lambda results: pd.DataFrame(cells))
+    monkeypatch.setattr(experts_map, "regret_cells", lambda results: pd.DataFrame(tried))
+    rows = [
+        ("rates, T = 1e5", True, batched, batched), ("rates, T = 1e5", True, batched, None),
+        ("rates, T = 1e8", True, local, local), ("rates, T = 1e8", False, batched, batched),
+    ]  # fmt: skip
+    for k, word in enumerate(experts_map.BOUNDS_HORIZONS):
+        rows += [(f"bounds, T = {word}", True, batched, batched if j < k else None) for j in range(4)]
+    bounds = pd.DataFrame(rows, columns=["panel", "region", "least", "smallest"])
+    assert [(claim.paper, claim.measured) for claim in experts_map.claims({"bounds": bounds})] == [
+        ("rates only, constants dropped", "in 2 of 3 cells; of the 2 whose winner's interval is apart, in 1"),
+        ("smallest rate in 1 of 3 cells", "least regret in 2 of 3 cells; theory tuning valid in 1"),
+        ("smallest rate in 2 of 3 cells", "least regret in 1 of 3 cells; theory tuning valid in 2"),
+        ("for N ≥ K and ε ≤ 1/√T (Table 2)", "in 2 of the 3 cells of that region; in 1 of them below T"),
+        ("", "0 of 4 at T = 1e5, 1 of 4 at T = 1e8, 2 of 4 at T = 1e12"),
+    ]
 
 
 def test_claims_about_the_filter_by_hand():
