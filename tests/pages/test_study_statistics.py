@@ -23,7 +23,7 @@ from jaxbandits.papers.across import coverage, named_epsilon, plain_thompson
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import equal_budget, favourable, figure_1, readings, root_t
-from jaxbandits.papers.private_adversarial import experts_map, lemmas, lower_bound, two_arms
+from jaxbandits.papers.private_adversarial import experts_map, lemmas, lower_bound, price_of_privacy, two_arms
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
@@ -540,6 +540,23 @@ def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
         "worst regret over √(T/ε)": "between 0.70 and 1.40",
     }
     assert "satisfy it (2 of 3 points)" in " ".join(layout.figure_words(lower_bound.draw_bound({}).figure))
+
+
+@pytest.mark.parametrize(("shares", "words"), [
+    ((1.0, 0.9, 0.8, 0.7, 1.0), r"-?\d\.\d\d over 3 points; exponent \["),
+    ((1.0, 0.9, 0.8, 1.0, 1.0), "regret is below half of random play's at 2 of 5 points only"),
+])  # fmt: skip
+def test_an_exponent_is_of_points_below_half_of_random_play(monkeypatch, shares, words):
+    """Shares of that half, and it does not count itself. Random play loses gap (K - 1) / K a play."""
+    label, gap, horizon = next(iter(price_of_privacy.EXPONENTS)), 0.5, 1024
+    half = gap * (price_of_privacy.NUM_ARMS - 1) / price_of_privacy.NUM_ARMS * horizon / 2
+    coords = {"algorithm": [label], "epsilon": [0.1, 0.2, 0.4, 0.8, 1.6], "seed": range(3), "t": [horizon]}
+    regret = np.broadcast_to(half * np.array(shares)[None, :, None, None], (1, 5, 3, 1))
+    ds = xr.Dataset({"regret": (tuple(coords), regret)}, coords, {"constant_along": "{}"})
+    monkeypatch.setattr(price_of_privacy, "sweep_along", lambda results, kind, key: ds)
+    arms = ds.assign_coords({"environment.gap": ("gap", [0.1, gap])})
+    [claim] = price_of_privacy.slopes({"arms": arms}, "arms", "epsilon")
+    assert re.match(words, claim.measured)
 
 
 def test_words_of_the_map_of_experts_by_hand(monkeypatch):
