@@ -3,6 +3,7 @@
 A row of verdicts.toml names them in `figures`: {name} of its text -> where from,
 
     "PAPER/FIGURE: statement ~ pattern"   what the pattern finds first in that line's cells
+    "largest: PAPER/FIGURE: statement ~ pattern"   the largest number that it finds in these lines; * is any text
     "page: privacy.md ~ pattern"          the same in a page
     "computed: name"                      a function of this file
 
@@ -14,6 +15,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import study_tables as pages
@@ -23,6 +25,8 @@ from jaxbandits.papers.private_adversarial.experts_map import NUM_ARMS as EXPERT
 from jaxbandits.papers.private_adversarial.experts_map import compute_bounds_map
 from jaxbandits.papers.private_robust_mab.moment_order import EPSILONS, HORIZONS, slope_of_order
 from jaxbandits.papers.verdicts import Verdict
+
+DOCS = Path(__file__).resolve().parent
 
 
 def fill(text: str, row: Verdict, docs: Path) -> str:
@@ -36,6 +40,8 @@ def find_figure(row: Verdict, name: str, docs: Path) -> str:
     if kind == "computed":
         return COMPUTED[rest]()
     where, _, pattern = rest.rpartition(" ~ ")
+    if kind == "largest":
+        return find_largest(where, pattern, docs)
     if kind == "page":
         text = (docs / where).read_text(encoding="utf-8")
     else:
@@ -45,6 +51,16 @@ def find_figure(row: Verdict, name: str, docs: Path) -> str:
     if not found:
         raise ValueError(f"{row.number}: {name}: nothing is {source!r}")
     return found[1] if found.groups() else found[0]
+
+
+def find_largest(where: str, pattern: str, docs: Path) -> str:
+    study, _, like = where.partition(": ")
+    shape = re.compile(".*".join(map(re.escape, like.split("*"))))
+    lines = (line.strip("| ").split(" | ") for line in pages.study_text(study, docs).splitlines())
+    found = [x for line in lines if shape.fullmatch(line[0]) for cell in line[1:] for x in re.findall(pattern, cell)]
+    if not found:
+        raise ValueError(f"nothing is {where} ~ {pattern}")
+    return max(found, key=lambda x: float(x.replace(",", "")))
 
 
 def cells_of_batched_exp4() -> str:
@@ -86,6 +102,18 @@ def lemma_5_1(log_ratio: float) -> float:
     return (math.sqrt(0.05**2 + a) - 0.05) / 2
 
 
+def lemma_5_1_gamma(epsilon: float = 0.1, p: float = 4.0) -> str:
+    """The least γ, rounded up, at which the window of ⌊p/γ⌋ plays lies in the first batch of ⌈1/ε⌉ plays of one arm.
+
+    That arm is a fair coin, and p is less than the batch: E_p is that it is not arm 2.
+    """
+    batch = math.ceil(1 / epsilon)
+    gamma = math.ceil(1e3 * p / (batch + 1)) / 1e3
+    if not 0.35 <= p * epsilon <= 0.65 or p >= batch or math.floor(p / gamma) > batch:
+        raise ValueError("the lemma's conditions are not met")
+    return f"{gamma:g}"
+
+
 def largest_laplace(num_arms: float) -> float:
     """The mean of the largest of K standard Laplace draws, log(K/2) + 0.577, for many arms."""
     return math.log(num_arms / 2) + float(np.euler_gamma)
@@ -119,23 +147,51 @@ def slope(order: int, *, upper: bool) -> str:
     return f"{slope_of_order(order, EPSILONS[True], HORIZONS[True], upper=upper):.2f}"
 
 
-def figure_1_crossing(dim: int = 50, epsilon: float = 0.1) -> str:
-    """The T from which on the order of M2 is below that of M1."""
-    bounds = theory.robust_linear_action_bound, theory.robust_linear_reward_bound
-    return f"{1 + max(T for T in range(1, 10_000) if bounds[0](dim, T, epsilon) >= bounds[1](dim, T, epsilon))}"
+def figure_1_crossing(dim: int = 50, epsilon: float = 0.1, *, horizon: int = 10_000, source: Any = "theorem") -> str:
+    """The T from which on the order of M2 is below that of M1, by the informal theorems, up to `horizon`.
+
+    ValueError where they do not cross within.
+    """
+    action = partial(theory.robust_linear_action_bound, dim, epsilon=epsilon, source=source)
+    above = [T for T in range(1, horizon + 1) if action(T) >= theory.robust_linear_reward_bound(dim, T, epsilon)]
+    if not above or above[-1] == horizon:
+        raise ValueError(f"the orders do not cross for T in 1 to {horizon}")
+    return f"{above[-1] + 1}"
+
+
+def over_order(study: str, statement: str, label: str, order: float) -> str:
+    """Regret in a line of a study over an order."""
+    (line,) = (x for x in pages.study_text(study, DOCS).splitlines() if x.startswith(f"| {statement} |"))
+    (regret,) = re.findall(rf"\b{label} ([\d,]+)", line)
+    return f"{float(regret.replace(',', '')) / order:.2f}"
+
+
+def error_with_the_clean_bound() -> str:
+    """The largest error with the clean variance bound over 2d√α, in the cells of `filter` with corruption."""
+    ratios = [
+        float(error) / (2 * float(dim) * math.sqrt(float(share)))
+        for dim, share, error in re.findall(
+            r"^\| error, d = (\d+), n = [\d,]+, α = (0\.\d+) \|.*clean bound ([\d.]+),",
+            pages.study_text("robust-linear/filter", DOCS),
+            flags=re.M,
+        )
+    ]
+    return f"{max(ratios):.2f}"
 
 
 def byzantine_useful_from(num_agents: int = 10, dim: int = 4, corruption: float = 0.3) -> str:
     """A power of ten up to which the last two terms of Theorem 6's bound without noise, with 200, exceed 2 N √d T."""
     factor = (2 - 2 * corruption) / (1 - 2 * corruption)
-    for power in range(1, 40):
+    for power in range(1, 40):  # it grows more slowly than T
         plays = 10.0**power
         iota = math.log(128 * num_agents * plays / 0.05)
         ridge, numerator = 8 * factor * math.sqrt(plays * iota), math.sqrt(plays * iota) * factor * 1.5
         bound = 200 * num_agents * dim * math.sqrt(plays * iota) * (math.sqrt(ridge) + numerator / math.sqrt(ridge))
         if bound < 2 * num_agents * math.sqrt(dim) * plays:
-            return f"10^{power - 1}"
-    raise ValueError("it is above at every T looked at")
+            break
+    if power in (1, 39):
+        raise ValueError("they do not cross within the T looked at")
+    return f"10^{power - 1}"
 
 
 def agents_for_median_of_means() -> str:
@@ -151,8 +207,10 @@ def slack_of_lemma_12() -> str:
 
 def attacks_that_double() -> str:
     """With one of ten agents attacked: at how many of the attacks the mean's regret is more than twice what it was."""
-    text = pages.study_text("byzantine/attacks", Path(__file__).resolve().parent)
+    text = pages.study_text("byzantine/attacks", DOCS)
     grown = re.findall(r"^\| [^|]*: mean at 0, 0\.1, [^|]*\|  \| [\d.,]+, ([\d.]+),", text, flags=re.M)
+    if not grown:
+        raise ValueError("byzantine/attacks: no line is about the mean")
     return f"{sum(float(x) > 2 for x in grown)} of {len(grown)}"
 
 
@@ -174,7 +232,18 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "corollary_e3_ratio": corollary_e3_ratio,
     "corollary_4_3_early": lambda: f"{theory.htinf_experts_bound(3, 1_000, 1):,.0f}",
     "theorem_4_4_early": lambda: f"{theory.local_exp4_bound(3, 3, 1_000, 1):,.0f}",
+    "lemma_5_1_gamma": lemma_5_1_gamma,
     "figure_1_crossing": figure_1_crossing,
+    "error_with_the_clean_bound": error_with_the_clean_bound,
+    "m1_over_its_order": lambda: over_order(
+        "robust-linear/dimension", "regret, d = 20, share 0%", "M1", theory.robust_linear_reward_bound(20, 100_000)
+    ),
+    "m2_over_its_order": lambda: over_order(
+        "robust-linear/dimension",
+        "regret, d = 5, share 0%",
+        "M2",
+        theory.robust_linear_action_bound(5, 100_000, source="theorem"),
+    ),
     "byzantine_useful_from": byzantine_useful_from,
     "agents_for_median_of_means": agents_for_median_of_means,
     "slack_of_lemma_12": slack_of_lemma_12,

@@ -198,6 +198,7 @@ def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
         and re.match(KINDS, row.number)
         and not (row.lost or row.printed == NO_CLAIM or RELATION.search(row.copy)),
         "its characters are damaged: say in `lost` what is lost": not row.lost and DAMAGE.search(row.copy),
+        "at most, or least, over what: `here` names no range": re.search(r"at (most|least|worst) here\b", texts),
         "give the characters of our copy": not row.copy,
         "its characters are cut within a formula": any(
             part.count("{") != part.count("}") or part.count("$") % 2 for part in row.copy.split("[...]")
@@ -322,6 +323,8 @@ def lines_of(study: str, docs: Path) -> list[list[str]]:
 def useful_from(bound: Callable[[int], float]) -> int:
     """From how many plays on a bound that grows more slowly than T is below it, to one per cent."""
     low, high = 1, 2
+    if bound(high) < high:
+        raise ValueError("the bound is below T at once")
     while bound(high) >= high:
         low, high = high, 2 * high
     while high > 1.01 * low + 1:

@@ -614,6 +614,7 @@ def test_rows_that_go_against_papers_pages_or_lines_are_named(monkeypatch):
         ({"lost": "x"}, "is a reading"), ({"copy": "max a A a 2 M 1 2d"}, "no relation"),
         *(({"copy": f"at most {x}"}, "are damaged") for x in ("τ 1", "T = 1 ε ,", "O( p T", "is -DP", "Lap(0, 1 9:")),
         *(({"copy": f"at most {x}"}, "cut within a formula") for x in (r"\sqrt{N", "$1", "$1 [...] 2$")),
+        ({"ground": "It is 3 times the order at most here."}, "over what"),
         ({"copy": ""}, "give the characters"), ({"would_change": "A bound: holds under a reading."}, "names no word"),
         ({"copy": ""}, "no row has the characters of Lemma 3"),
         ({"ground": "{a}"}, "figures are those"), ({"figures": {"a": "computed: b"}}, "figures are those"),
@@ -648,6 +649,26 @@ def test_no_figure_in_a_ground_is_typed():
     assert typed == []
 
 
+def test_a_search_that_ends_where_it_stops_looking_gives_no_figure(monkeypatch):
+    """Of the informal theorems the orders of Figure 1 cross at 324, and of the proof's beyond the T that it draws."""
+    assert ground_figures.figure_1_crossing() == "324"
+    for changes in ({"horizon": 323}, {"source": "proof"}, {"epsilon": math.inf}):
+        with pytest.raises(ValueError, match="do not cross"):
+            ground_figures.figure_1_crossing(**changes)
+    for changes in ({"dim": 1e-9}, {"dim": 1e12}):
+        with pytest.raises(ValueError, match="do not cross"):
+            ground_figures.byzantine_useful_from(**changes)
+    for given in ((0.1, 7.0), (0.01, 4.0), (1.0, 2.0)):
+        with pytest.raises(ValueError, match="conditions"):
+            ground_figures.lemma_5_1_gamma(*given)
+    with pytest.raises(ValueError, match="below T at once"):
+        verdicts.useful_from(lambda horizon: 0.5)
+    monkeypatch.setattr(pages, "study_text", lambda name, docs: "")
+    for look in (ground_figures.attacks_that_double, ground_figures.error_with_the_clean_bound):
+        with pytest.raises(ValueError):
+            look()
+
+
 def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
     known = papers.all_studies()
     row = verdicts.Verdict("Theorem 1", "c", verdicts.PROVED, "g", rows=("byzantine/rate: *",))
@@ -668,12 +689,19 @@ def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
         "a": "page: a.md ~ is (\\d+)%",
         "b": "byzantine/rate: Lemma 1 ~ [\\d.]+ times",
         "c": "computed: local_cost",
+        "d": "largest: byzantine/rate: Lemma * ~ ([\\d,.]+) times",
     }
     row, (begin, end) = row._replace(figures=figures), pages.marks("byzantine/rate")
     (tmp_path / "a.md").write_text("it is 7%")
     (tmp_path / "reproductions").mkdir()
     (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}\n| Lemma 1 | p | 2.5 times | yes |\n{end}\n")
     assert ground_figures.fill("{a} and {b}, {c}", row, tmp_path) == "7 and 2.5 times, 0.0149"
+    more = "| Lemma 2 | p | 99 times, 1,000 times | - |\n| Figure 1 | p | 2,000 times | - |"
+    (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}\n| Lemma 1 | p | 2.5 times |\n{more}\n{end}\n")
+    assert ground_figures.fill("{d}", row, tmp_path) == "1,000"
+    (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}\n| Figure 1 | p | 2,000 times | - |\n{end}\n")
+    with pytest.raises(ValueError, match=r"nothing is byzantine/rate: Lemma \*"):
+        ground_figures.fill("{d}", row, tmp_path)
     (tmp_path / "verdicts.md").write_text("no marks")
     with pytest.raises(ValueError, match="one pair of lines"):
         verdicts.write_verdicts(tmp_path, known)
