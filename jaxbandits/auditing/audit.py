@@ -310,9 +310,7 @@ def certify(
     choices = best_tests(pair, runs * 3 // 16, deltas)
     counted = _fresh_scores(source, pair, choices, runs // 4)
     asked = zip(deltas, choices, counted, strict=True)
-    bounds = tuple(
-        _count_events(source, pair, each, delta, claim_at(delta), test, told) for delta, test, told in asked
-    )
+    bounds = tuple(_count_events(source, pair, each, delta, claim_at(delta), test, told) for delta, test, told in asked)
     return bounds, confidence_bounds.trade_off(*counted[0], each)
 
 
