@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -248,6 +249,22 @@ def _pickle(stranger: Stranger) -> bytes:
             cloudpickle.unregister_pickle_by_value(module)
 
 
+def _with_line(reason: str, stranger: Stranger) -> str:
+    """A reason with the stranger's own line, which code that travelled to the process does not have there."""
+    found = re.search(r"\(<[^>]*>, line (\d+): \)$", reason)
+    if found is None:
+        return reason
+    number = int(found[1])
+    for part in (stranger.make, stranger.ask, stranger.tell, stranger.diagnose, stranger.view):
+        inside = unwrap(part).function
+        for function in vars(inside).values() if isinstance(inside, type) else [inside]:
+            with contextlib.suppress(OSError, TypeError):
+                lines, first = inspect.getsourcelines(function)
+                if first <= number < first + len(lines):
+                    return f"{reason[: found.start()]}(line {number}: {lines[number - first].strip()})"
+    return reason
+
+
 class StrangerProcess:
     """One process that plays strangers. A call waits for its answer."""
 
@@ -258,6 +275,7 @@ class StrangerProcess:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=1 << 20
         )
         self.numbers: dict[int, tuple[Stranger, int]] = {}
+        self.latest: Stranger | None = None
 
     def send(self, *request: object) -> None:
         """Ask for something, whose answer is to be taken next."""
@@ -277,6 +295,7 @@ class StrangerProcess:
             raise StrangerError(f"the process that plays it ended with status {self.process.wait()}") from None
         if kind == "error":
             play, reason, trace = answer
+            reason = _with_line(reason, self.latest) if self.latest else reason
             error = StrangerError(f"play {play}: {reason}" if play else reason)
             error.add_note(trace)
             raise error
@@ -289,6 +308,7 @@ class StrangerProcess:
 
     def number(self, stranger: Stranger) -> int:
         """What the process calls a stranger, which it is told the first time."""
+        self.latest = stranger
         if id(stranger) not in self.numbers:
             self.numbers[id(stranger)] = stranger, len(self.numbers)
             self.request("stranger", self.numbers[id(stranger)][1], (sys.path, sys.argv), _pickle(stranger))

@@ -1,6 +1,7 @@
 """`jb.foreign`: other people's learners in a sweep, on the rewards that the package's own have in the same run."""
 
 import functools
+import importlib
 import json
 import os
 import signal
@@ -206,6 +207,33 @@ def test_what_is_kept_follows_version_code_and_arguments(tmp_path):
         assert computed(others | {"not kept": jb.foreign(Told)}) == {"not kept"}
     with pytest.warns(UserWarning, match="computed anew"):
         assert computed({"not kept": jb.foreign(Told)}) == {"not kept"}
+
+
+LATE = """
+class Late:
+    def __init__(self, num_arms):
+        self.plays = 0
+
+    def ask(self):
+        self.plays += 1
+        return 0
+
+    def tell(self, arm, reward):
+        if self.plays == 4:
+            raise ValueError("four")  # here
+"""
+
+
+def test_code_that_travelled_fails_with_its_own_line(tmp_path, monkeypatch):
+    """A module that is not found by name where it is played, as those beside a TOML file and a notebook's classes."""
+    (tmp_path / "beside_a_file.py").write_text(LATE)
+    with monkeypatch.context() as path:
+        path.syspath_prepend(tmp_path)
+        beside = importlib.import_module("beside_a_file")
+    with pytest.raises(
+        jb.StrangerError, match=r'Late: play 4: ValueError: four \(.*line 12: raise ValueError\("four"\)'
+    ):
+        jb.sweep(jb.foreign(beside.Late), ARMS, horizon=9, seeds=1, **QUIET)
 
 
 SCRIPT = """
