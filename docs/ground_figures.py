@@ -233,6 +233,8 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "corollary_4_3_early": lambda: f"{theory.htinf_experts_bound(3, 1_000, 1):,.0f}",
     "theorem_4_4_early": lambda: f"{theory.local_exp4_bound(3, 3, 1_000, 1):,.0f}",
     "lemma_5_1_gamma": lemma_5_1_gamma,
+    # ε²/(6 log(1/δ)) + √(2/3) ε ≤ ε (A33)
+    "delta_of_theorem_4_5": lambda: round_up(1 / (6 * (1 - math.sqrt(2 / 3))), 3),
     "figure_1_crossing": figure_1_crossing,
     "error_with_the_clean_bound": error_with_the_clean_bound,
     "m1_over_its_order": lambda: over_order(

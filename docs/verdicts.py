@@ -52,10 +52,24 @@ RELATION = re.compile(
     r"[=<>≤≥≲⪯]|\\(?:leq?|geq?|succeq)\b|\bO[ (]|𝒪|at most|at least|\bprivate\b|indistinguishable|\bDP\b|LDP|match|same"
     r"|flexible|eliminated|agnostic"
 )
-# a sign, bar, root or letter that is gone, as in "τ 1", "1 ε" (a fraction), "p T/ε" (a root), "is -DP", "Lap(0, 1"
-DAMAGE = re.compile(
-    r"(?<![\w.,{\\^_])[τεγδηλαβKNTMnd] \d|(?<![\w.])1 [εταδηTKN]\b|\bp [A-Z(]|(?<!\S)-DP|Lap\([\d, ]*\d\s"
-)
+# what shows that something is gone from a copy, as in "τ 1", "Z Lap(", "1 ε", "p T/ε", "is -DP", "= 0" -> words, of
+# which `lost` has one
+LOSSES = {
+    r"(?<![\w.,{\\^_/])[τγεϵδηλαβKNTMnd] \d(?![/\d])|[ετδγϵηλ] \[|\bN K\b": "sign|relation|statement",
+    r"[A-Z]\w* Lap\b|ξa Lap": "sign",
+    r"\b1 [δα]\b": "sign|relation|fraction|statement",
+    r"(?<![\w.])1 [εϵτηTKN]\b": "fraction",
+    r"(?<![\w)|])[pq] [A-Z(]|\br \d?T\b": r"\broot|radical|√",
+    r"(?<!\S)-DP|[/(] \)|/ ,": "ε",
+    r"(?<=[a-z,]) = 0\b(?!\.)": "α",
+    r"\bLap (?!\()|\bLap\([^)]*$|Lap\([\d, ]*\d\s": "bracket|scale",
+    r"\ba 2 M 1\b": "norm",
+}
+IN_AN_APPENDIX = {
+    r"\\mathcal\{E\}": "ℰ",
+    r"\bMaler\b": "Algorithms? 3",
+    r"Algorithm 2 under": r"\b7\b",
+}  # of numbered ones
 NAMED_WORD = re.compile(r": (?:then )?([a-z ]{4,40})[.;]")  # what a figure would have made of a word
 
 
@@ -139,7 +153,8 @@ def paper_source(name: str) -> str:
     return re.sub(r"arXiv ([\d.]+\d)", r"[\g<0>](https://arxiv.org/abs/\1)", first)
 
 
-KINDS = "Theorem|Corollary|Lemma|Proposition|Figure|Table|Remark"
+PROVABLE = "Theorem|Corollary|Lemma|Proposition|Remark"
+KINDS = f"{PROVABLE}|Figure|Table"
 NAMED = re.compile(rf"({KINDS})s? ([A-Z0-9]+(?:\.[0-9]+)*)")
 OF_PRIVATE_ALGORITHMS = "Lemma 5.1"  # a bound on regret, of algorithms that are private already
 
@@ -187,6 +202,12 @@ def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
         {UNDECIDABLE, NOT_READABLE, NOT_SETTLED, NO_CLAIM},
         f"{row.ground} {row.under} {row.would_change}",
     )
+    losses = LOSSES | (IN_AN_APPENDIX if re.match(PROVABLE, row.number) else {})
+    found += [
+        f"its characters are damaged ({gone[0]!r}): say in `lost` what is lost, one of {words}"
+        for pattern, words in losses.items()
+        if (gone := re.search(pattern, row.copy)) and not re.search(words, row.lost)
+    ]
     wrong = {
         "claim or ground is empty": not (row.claim and row.ground),
         "study and statement go together": bool(row.study) != bool(row.statement),
@@ -197,7 +218,6 @@ def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
         "its characters have no relation: say in `lost` what is lost": row.copy
         and re.match(KINDS, row.number)
         and not (row.lost or row.printed == NO_CLAIM or RELATION.search(row.copy)),
-        "its characters are damaged: say in `lost` what is lost": not row.lost and DAMAGE.search(row.copy),
         "at most, or least, over what: `here` names no range": re.search(r"at (most|least|worst) here\b", texts),
         "give the characters of our copy": not row.copy,
         "its characters are cut within a formula": any(

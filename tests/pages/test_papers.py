@@ -613,6 +613,16 @@ def test_rows_that_go_against_papers_pages_or_lines_are_named(monkeypatch):
         # what our copy has lost
         ({"lost": "x"}, "is a reading"), ({"copy": "max a A a 2 M 1 2d"}, "no relation"),
         *(({"copy": f"at most {x}"}, "are damaged") for x in ("τ 1", "T = 1 ε ,", "O( p T", "is -DP", "Lap(0, 1 9:")),
+        *(
+            ({"copy": f"at most {x}", "printed": verdicts.NOT_READABLE, "lost": named}, f"what is lost, one of {word}")
+            for x, named, word in (
+                ("ξa Lap 2 naε", "the sign", "bracket"), ("Z Lap(λ)", "the scale", "sign"), ("N K", "a root", "sign"),
+                ("ε [ 1 T , 1]", "signs, a root", "fraction"), ("q T", "a fraction", r"\broot"), ("(K/ )", "α", "ε"),
+                ("when = 0", "ε", "α"), ("a 2 M 1 n", "the sign", "norm"), ("1 δ", "the bound", "sign"),
+                (r"\mathcal{E}", "a part of G", "ℰ"), ("with Maler", "the event ℰ", "Algorithms"),
+                ("of Algorithm 2 under", "Algorithm 3", r"\b7"),
+            )
+        ),
         *(({"copy": f"at most {x}"}, "cut within a formula") for x in (r"\sqrt{N", "$1", "$1 [...] 2$")),
         ({"ground": "It is 3 times the order at most here."}, "over what"),
         ({"copy": ""}, "give the characters"), ({"would_change": "A bound: holds under a reading."}, "names no word"),
