@@ -249,7 +249,10 @@ class Agent:
         """An event and its window."""
         if event is None:
             if self._last is None or self._last[0] not in self._open:
-                raise ValueError("no play waits for a reward: ask first, or name the event of an earlier play")
+                waits = (
+                    f"the play asked last does not, and these do: {show([*self._open])}" if self._open else "none does"
+                )
+                raise ValueError(f"no play waits for this reward ({waits}): ask first, or name the event of a play")
             event = self._last[0]
         if event not in self._open:
             named = [show(key) for key in self._open if not isinstance(key, tuple)]

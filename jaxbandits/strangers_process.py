@@ -203,8 +203,11 @@ def serve(requests: Any, answers: Any) -> None:
         except BaseException as error:
             play, reason = (error.play, error.reason) if isinstance(error, PlayError) else (0, describe_failure(error))
             said = ("error", (play, reason, traceback.format_exc()))
-        pickle.dump(said, answers, protocol=5)
-        answers.flush()
+        try:
+            pickle.dump(said, answers, protocol=5)
+            answers.flush()
+        except BrokenPipeError:  # the process that asked is gone
+            return
 
 
 if __name__ == "__main__":
@@ -212,3 +215,4 @@ if __name__ == "__main__":
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(sys.stdin.buffer, out)
+    os._exit(0)  # nobody reads what may be left to write

@@ -392,16 +392,20 @@ def number(
 
 
 def scalar_of(name: str, value: Any) -> Any:
-    """What an array of JAX or NumPy without axes holds; another value as it is. ValueError where it is traced.
+    """What an array of JAX or NumPy without axes holds, a float32 as its shortest decimal; another value as it is.
 
-    >>> scalar_of("epsilon", np.array(0.5)), scalar_of("epsilon", [0.5])
-    (0.5, [0.5])
+    ValueError where it is traced.
+
+    >>> scalar_of("epsilon", np.array(0.1, np.float32)), scalar_of("epsilon", [0.5])
+    (0.1, [0.5])
     """
     if isinstance(value, jax.core.Tracer):
         remedy = "build once outside of jit, vmap and grad and replace leaves of params, or use grid= of jb.sweep"
         raise ValueError(f"{name} is traced: {remedy}")
-    held = isinstance(value, jax.Array | np.ndarray) and value.ndim == 0 and not is_masked(value)
-    return value.item() if held else value
+    if not isinstance(value, jax.Array | np.ndarray) or value.ndim or is_masked(value):
+        return value
+    short = value.dtype.kind == "f" and value.dtype.itemsize < 8  # 0.1 of float32 is meant as 0.1
+    return float(str(np.asarray(value)[()])) if short else value.item()
 
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = MAX_INTEGER, *, remedy: str = "") -> int:

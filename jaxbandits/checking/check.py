@@ -64,7 +64,7 @@ class Check(NamedTuple):
 
     def __repr__(self) -> str:
         if self.passed:
-            return f"{self.about}: passed, {len(self.rules)} rules"
+            return f"{self.about}: passed, {len(self.rules)} rule{'s' * (len(self.rules) != 1)}"
         number = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
         return "\n".join([f"{self.about}: {number}", *(f"  {finding}" for finding in self.findings)])
 

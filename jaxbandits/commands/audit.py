@@ -27,7 +27,7 @@ from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.recipe import unwrap
 from jaxbandits.reports import plot
 from jaxbandits.spans import windows_offered
-from jaxbandits.strangers import Foreign, foreign
+from jaxbandits.strangers import Foreign, foreign, learner_of
 from jaxbandits.sweeps.arguments import here_first, own_factory
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.simulate import algorithm_for
@@ -128,6 +128,11 @@ def cases(
         if not private:
             lacks = "no algorithm of this sweep has a guarantee"
             raise ValueError(f"audit = {name!r}: {lacks}: an audit needs a private one")
+        if strangers := {c.label: None for c in laid_out.cells if learner_of(c.algorithm.program)}:
+            how = "jaxbandits audit MODULE:CLASS --epsilon E --horizon T"
+            print(
+                f"left out, foreign learners, which state no guarantee: {', '.join(strangers)} ({how})", file=sys.stderr
+            )
         return [(cell_words(laid_out, cell), cell.algorithm, cell.environment) for cell in private]
     build: Any = partial(_own if ":" in name else catalogue.case, **settings)
     algorithm, environment = build(name) if horizon is None else build(name, horizon=horizon)

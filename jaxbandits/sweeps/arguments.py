@@ -23,6 +23,7 @@ from jaxbandits.formatting import nearest, show
 from jaxbandits.learners.transformations import is_transformation, maker, program_of
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.recipe import Recipe, recipe_of, unwrap
+from jaxbandits.strangers import Foreign
 from jaxbandits.sweeps.compilation.program_digest import fingerprint
 from jaxbandits.sweeps.part_checks import fields
 from jaxbandits.sweeps.until import MAX_SEEDS, Until, refuse_until
@@ -324,7 +325,8 @@ def jsonable(x: Any) -> Any:
         return dict(_transformation(x))
     if isinstance(x, Recipe) or callable(x):
         factory = x if isinstance(x, Recipe) else unwrap(x)
-        return {"name": factory.name, **{k: jsonable(v) for k, v in factory.bound.items()}}
+        stranger = {"foreign": True} if isinstance(factory.function, Foreign) else {}
+        return {"name": factory.name, **stranger, **{k: jsonable(v) for k, v in factory.bound.items()}}
     with contextlib.suppress(ValueError):  # entries of different lengths, of which each is written by itself
         if isinstance(x, list | tuple | np.ndarray) and np.size(x) > 1000:
             return {"shape": list(np.shape(x)), "crc32": _crc(np.asarray(x))}

@@ -295,7 +295,9 @@ def test_a_file_of_a_sweep_names_a_stranger(tmp_path):
     assert main(["run", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 0
     ds = jb.load(tmp_path / "out")
     np.testing.assert_array_equal(ds.regret, np.full((1, 2, 1), 10.0))
-    assert json.loads(ds.config)["algorithms"]["theirs"]["name"] == "First"
+    assert json.loads(ds.config)["algorithms"]["theirs"] == {"name": "First", "foreign": True}
+    jb.report(ds, tmp_path / "report.html")
+    assert "states no guarantee" in (tmp_path / "report.html").read_text()
 
 
 def test_learners_of_ours_cannot_be_made_of_one():

@@ -81,7 +81,9 @@ def _summary(run: ReportRun) -> pd.DataFrame:
     frame, claims = statistics.summary(run.ds), json.loads(run.ds.attrs.get("guarantees", "{}"))
     names = {label: dict(part).get("name") for label, part in run.config.get("algorithms", {}).items()}
     if "epsilon_spent" in frame:
-        words = frame["algorithm"].map(lambda x: 0.0 if names.get(x) == "uniform" else "not private")
+        foreign = [label for label, part in run.config.get("algorithms", {}).items() if dict(part).get("foreign")]
+        stated = dict.fromkeys(foreign, "states no guarantee") | {x: 0.0 for x in names if names[x] == "uniform"}
+        words = frame["algorithm"].map(lambda x: stated.get(x, "not private"))
         frame["epsilon_spent"] = frame["epsilon_spent"].where(frame["algorithm"].isin(claims), words)
     asked = frame.get("epsilon_asked")
     if asked is not None and "epsilon" in frame and (asked.isna() | (asked == frame["epsilon"])).all():

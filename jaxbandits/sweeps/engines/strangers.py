@@ -318,7 +318,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
         twice = call.first == self.plan.seeds.start and cell.label not in self.looked_at
         self.looked_at.add(cell.label)
         tape = Tape(self.plan, group, cell).draw_blocks([*seeds, *seeds[:twice]], self.device)
-        records, arms_of_first, since = list[Record](), list[list[Any]](), time.perf_counter()
+        records, arms_of_first, since, timed = list[Record](), list[list[Any]](), time.perf_counter(), False
         for block, arms, numbers in self.play_blocks(cell, process, tape):
             if block.first == 0:
                 records.append(Record(group.parts.arms or group.parts.world.num_arms, group.times))
@@ -328,7 +328,9 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
                 arms_of_first[-1].append(arms)
             if len(records) <= len(seeds):
                 now = time.perf_counter()
-                self.orders.report(Progress(call, len(arms), now - since))
+                # what comes first may hold what the learner imports
+                self.orders.report(Progress(call, len(arms), now - since if timed else 0.0))
+                timed = True
                 since = now
         if twice and not np.array_equal(np.concatenate(arms_of_first[0]), np.concatenate(arms_of_first[1])):
             elsewhere = "it draws from elsewhere than the argument seed of its make, and nobody can have the run again"
