@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import jax.numpy as jnp
 
 from jaxbandits import strangers_process
-from jaxbandits.formatting import show
+from jaxbandits.formatting import nearest, show
 from jaxbandits.protocol import Algorithm, Context, Message, Note, Params, Program, Span, State
 from jaxbandits.recipe import unwrap
 from jaxbandits.strangers_process import Function, Rows, Stranger
@@ -151,6 +151,9 @@ class Foreign:
 
     def __call__(self, **arguments: Any) -> Algorithm:
         """The learner with its arguments, for a sweep to play."""
+        for key in arguments.keys() - self.__signature__.parameters.keys():
+            takes = ", ".join(name for name in self.names) or "nothing"
+            raise TypeError(f"{self.__name__} has no argument {key!r}{nearest(key, self.names)}; it takes {takes}")
         given = {key: value for key, value in arguments.items() if key in self.names}
         program = Program(Learner(self, given), _refuse_compiling, _refuse_compiling, _refuse_compiling)
         horizon = int(arguments.get("horizon") or 1)

@@ -341,7 +341,7 @@ def _count_events(
     fp, tp = (int(np.sum(x >= choice.threshold)) for x in told)
     words = choice.score.name
     if source.describe is not None:
-        read = source.describe(choice.score.columns)
-        words = read if len(choice.score.columns) == 1 else f"{words}: {read}"
+        read = source.describe(choice)
+        words = f"{words}: {read}" if len(choice.score.columns) > 1 else read
     event = Event(pair[:: -choice.sign], words, choice.threshold, tp, fp, trials)
     return Bound(delta, float(confidence_bounds.epsilon_lower(tp, fp, trials, delta, confidence)), claimed, event)

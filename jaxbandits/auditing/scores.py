@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxbandits.auditing.confidence_bounds import above, log_ratio
-from jaxbandits.typing import Float, Int
+from jaxbandits.typing import Bool, Float, Int
 
 Numbers = Float[np.ndarray, "L F"]
 NUM_SINGLE_SCORES = 8  # numbers that are looked at alone: those that differ most between the inputs
@@ -84,7 +84,7 @@ class Source(NamedTuple):
     fit: Callable[[Numbers, Numbers], list[Score]]  # candidates, from runs on either input
     confidence: float  # with which events are chosen
     step: int = 1 << 16  # so many runs are counted at a time
-    describe: Callable[[Any], str] | None = None  # the numbers that a score reads, in words
+    describe: "Callable[[ThresholdTest], str] | None" = None  # the numbers that a test reads; of one, what is counted
 
 
 class ThresholdTest(NamedTuple):
@@ -97,6 +97,12 @@ class ThresholdTest(NamedTuple):
     sign: int
     threshold: float
     expected: float  # the log ratio on the runs it was chosen on
+
+    def takes(self, values: Numbers) -> Bool[np.ndarray, " L"]:
+        """Whether runs are counted whose number is one of some values, of a test that reads one number."""
+        rows = np.zeros((len(values), int(self.score.columns[0]) + 1))
+        rows[:, -1] = values
+        return np.asarray(self.sign * self.score(rows) >= self.threshold)
 
 
 # docs/decisions.md#fitted-ratios

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandits.auditing.neighbours import REACTING_UNITS, REACTION_RULES
-from jaxbandits.auditing.scores import Numbers, Source, fit_all
+from jaxbandits.auditing.scores import Numbers, Source, ThresholdTest, fit_all
 from jaxbandits.auditing.transcripts import MAX_COLUMNS, SeedArray, Seeds
 from jaxbandits.environments import bernoulli_arms
 from jaxbandits.formatting import duration, show
@@ -57,6 +57,7 @@ GOOD_PLAYS = 3  # so many plays are tried with all patterns
 QUANTILES = 0.0, 0.05, 0.2, 0.5, 0.8, 0.95  # events of a number that are looked at first
 MAX_DISTANCE = 10.0
 FIRST_RUNS, ONCE = 8, 64  # runs of a request: the first ones, by which the time is told, and at most
+LARGE = 1e9  # a number of a view beyond every threshold
 NAMED = 4  # numbers that an event's name lists
 
 
@@ -279,23 +280,41 @@ class Crew:
                 if 2 * self.view > MAX_NUMBERS:
                     remedy = "let it return fewer, or audit a shorter run"
                     raise ValueError(f"view shows {self.view:,} numbers of a run, at most {MAX_NUMBERS // 2}: {remedy}")
+            if not np.isfinite(seen).any():
+                raise ValueError("view gave no finite number in these runs: let it return numbers")
             shown = np.pad(seen, ((0, 0), (0, max(0, self.view - seen.shape[1]))))[:, : self.view]
             parts = [np.where(np.isfinite(shown), shown, 0.0), np.isfinite(shown), *parts]
         return np.concatenate(parts, axis=1, dtype=np.float32)[:, self.columns]
 
-    def name_numbers(self, read: Values) -> str:
-        """The numbers of a transcript that a score reads, in words."""
+    def describe_test(self, test: ThresholdTest) -> str:
+        """The numbers of a transcript that a test reads, in words; of one number, what of it is counted."""
+        read = [*map(self._name_number, self.columns[test.score.columns][:NAMED].tolist())]
+        more = len(test.score.columns) - len(read)
+        if len(read) > 1 or more:
+            return ", ".join(f"{words} {of}" for words, _, of in read) + (f" and {more} more" if more else "")
+        (words, otherwise, of), horizon = read[0], self.claim.horizon
+        if otherwise:  # yes or no
+            return f"{otherwise if test.takes(np.zeros(1))[0] else words} {of}"
+        if words == "number":
+            low, high = test.takes(np.array([-LARGE, LARGE]))
+            return f"{'a large' if high > low else 'a small' if low > high else 'some'} number {of}"
+        counted = np.flatnonzero(test.takes(np.arange(horizon + 1.0)))
+        first, last = (int(counted[0]), int(counted[-1])) if len(counted) else (0, horizon)
+        many = f"at most {last}" if not first else f"at least {first}" if last == horizon else f"{first} to {last}"
+        return f"{many} plays {of}"
+
+    def _name_number(self, column: int) -> tuple[str, str, str]:
+        """A number of a transcript in words; what it is otherwise where it is yes or no; and of what it is."""
         view, (T, K) = self.view or 0, (self.claim.horizon, self.claim.num_arms)
-        words = []
-        for column in self.columns[read][:NAMED].tolist():
-            of_arms, later = column - 2 * view, column - 2 * view - T * K
-            if of_arms < 0:
-                words.append(f"number {column % view} of the view" + (" being finite" if column >= view else ""))
-            elif later < 0:
-                words.append(f"arm {of_arms % K} in play {of_arms // K + 1}")
-            else:
-                words.append(f"a change after play {later + 1}" if later < T - 1 else f"plays of arm {later - T + 1}")
-        return ", ".join(words) + (f" and {len(read) - NAMED} more" if len(read) > NAMED else "")
+        of_arms, later = column - 2 * view, column - 2 * view - T * K
+        if of_arms < 0:
+            of = f"{column % view} of the view"
+            return ("finite number", "no finite number", of) if column >= view else ("number", "", of)
+        if later < 0:
+            return f"arm {of_arms % K}", f"another arm than {of_arms % K}", f"in play {of_arms // K + 1}"
+        if later < T - 1:
+            return "a change", "no change", f"after play {later + 1}"
+        return "plays", "", f"of arm {later - T + 1}"
 
 
 @contextlib.contextmanager
@@ -305,7 +324,7 @@ def search(claim: Claim, runs: int, seed: int) -> Iterator[tuple[Source, list[tu
         crew = Crew(claim, started, Seeds(seed))
         pairs, words = choose_pairs(crew, runs, seed)
         # 0: `choose_score` adds what it needs for the best of many, and more trials are counted than choose
-        yield Source(crew.draw_fresh, fit_all, confidence=0.0, step=4096, describe=crew.name_numbers), pairs, words
+        yield Source(crew.draw_fresh, fit_all, confidence=0.0, step=4096, describe=crew.describe_test), pairs, words
 
 
 Candidate = tuple[int, int]  # a line, which is a pattern and what the private play pays; that play, from 0
@@ -345,7 +364,9 @@ def choose_pairs(crew: Crew, runs: int, seed: int) -> tuple[list[tuple[Stream, S
     crew.columns = np.sort(varying[np.argsort(-apart[varying], kind="stable")[:MAX_COLUMNS]])
     if not len(crew.columns):  # the arms are always the same
         crew.columns = np.zeros(1, int)
-    words = f"tried {tried} of {T} plays as the private one, {len(known)} patterns of what others pay"
+    local = claim.model == "local"
+    saw = "arms and the view" if claim.stranger.view else "arms alone" + (", and none of its messages" if local else "")
+    words = f"saw {saw}, tried {tried} of {T} plays as the private one, {len(known)} patterns of what others pay"
     words += f", {len(rows)} edits" if len(rows) > 1 else ""
     words += "" if alike else "; equal seeds gave other runs, so that few runs chose among them by their means"
     return [streams_of(one) for one in best], words

@@ -12,7 +12,7 @@ from private_strangers import FAULTS, HONEST, Episodes, Unseeded, audit
 import jaxbandits as jb
 from jaxbandits import strangers_process
 from jaxbandits.auditing import strangers
-from jaxbandits.auditing.scores import fit_tables
+from jaxbandits.auditing.scores import AuditScore, ThresholdTest, fit_tables
 from jaxbandits.cli import main
 
 e = jb.environments
@@ -136,9 +136,14 @@ def test_what_the_attacker_sees():
     expected = [[0.5, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 2], [0.25, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 3]]
     np.testing.assert_array_equal(crew._tabulate(stream, arms, shown), expected)
     crew.columns = np.arange(14)
-    words = [crew.name_numbers(np.array([i])) for i in (1, 2, 7, 10, 13)]
-    assert words == ["number 1 of the view", "number 0 of the view being finite", "arm 1 in play 2",
-                     "a change after play 1", "plays of arm 1"]  # fmt: skip
+    for column, score, threshold, words in (
+        (1, 1.0, 0.5, "a large number 1 of the view"), (1, -1.0, -0.5, "a small number 1 of the view"),
+        (2, 1.0, 0.5, "finite number 0 of the view"), (7, 1.0, 0.5, "arm 1 in play 2"),
+        (7, -1.0, -0.5, "another arm than 1 in play 2"), (10, -2.0, -1.0, "no change after play 1"),
+        (13, 1.0, 1.5, "at least 2 plays of arm 1"), (13, -1.0, -1.5, "at most 1 plays of arm 1"),
+    ):  # fmt: skip
+        reads = AuditScore("linear", np.array([column]), np.array([abs(score)]), np.zeros(1), np.zeros(1))
+        assert crew.describe_test(ThresholdTest(reads, int(np.sign(score)), threshold, 1.0)) == words
     with pytest.raises(ValueError, match=r"view shows 150,000 numbers of a run, at most 131072: let it return fewer"):
         strangers.Crew(claim_of(horizon=3), [], None)._tabulate(stream, arms, np.zeros((2, 150_000)))
     # her own arm, of play 2, is the private user's

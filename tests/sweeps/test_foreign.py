@@ -296,8 +296,22 @@ def test_a_file_of_a_sweep_names_a_stranger(tmp_path):
     ds = jb.load(tmp_path / "out")
     np.testing.assert_array_equal(ds.regret, np.full((1, 2, 1), 10.0))
     assert json.loads(ds.config)["algorithms"]["theirs"] == {"name": "First", "foreign": True}
+
+
+def test_a_report_says_that_a_stranger_states_no_guarantee(tmp_path):
+    private = functools.partial(jb.algorithms.ldp_ucb, epsilon=1.0)
+    ds = jb.sweep({"theirs": jb.foreign(Told), "ours": private}, ARMS, horizon=20, seeds=2, **QUIET)
     jb.report(ds, tmp_path / "report.html")
     assert "states no guarantee" in (tmp_path / "report.html").read_text()
+
+
+def test_a_misspelt_argument_is_refused():
+    for call in (
+        lambda: jb.sweep(functools.partial(jb.foreign(UCB1Stranger), scal=2.0), ARMS, horizon=9, seeds=1, **QUIET),
+        lambda: jb.audit(functools.partial(jb.foreign(UCB1Stranger), scal=2.0), horizon=9, epsilon=1.0, runs=2000),
+    ):
+        with pytest.raises(TypeError, match=r"UCB1Stranger has no argument 'scal' \(did you mean 'scale'\?\)"):
+            call()
 
 
 def test_learners_of_ours_cannot_be_made_of_one():

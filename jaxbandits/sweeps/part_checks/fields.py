@@ -19,6 +19,7 @@ from jaxbandits.declared import PLAYS_ON
 from jaxbandits.formatting import nearest, show
 from jaxbandits.protocol import Algorithm, Attack, Environment, Program, Span, World
 from jaxbandits.spans import batch_length
+from jaxbandits.strangers_process import METHODS
 
 # What fields must be, in words. The types are those of `protocol`, where also stands which fields are functions.
 MUST_BE = {
@@ -118,7 +119,8 @@ def check_part(part: Any, kind: Any, factory: Any, label: str = "") -> None:
     """Raise ValueError unless a factory returned a part of a kind that is well formed. label: what errors call it."""
     if not isinstance(part, kind):
         who = f"{label}: its factory" if kind is Algorithm else label
-        learner = f": a learner of other code goes as jb.foreign({label})" if kind is Algorithm else ""
+        asked = any(hasattr(part, method) for method, _ in METHODS)
+        learner = f": a learner of other code goes as jb.foreign({label})" if kind is Algorithm and asked else ""
         raise ValueError(f"{who} must return {a_kind(kind)}, it returned {what(part)}{at_line(factory)}{learner}")
     if isinstance(part, Algorithm):
         return _check_algorithm(part, label)
