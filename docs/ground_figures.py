@@ -7,7 +7,7 @@ A row of verdicts.toml names them in `figures`: {name} of its text -> where from
     "page: privacy.md ~ pattern"          the same in a page
     "computed: name"                      a function of this file
 
-and a pattern's first group, if it has one, is what is shown.
+and a pattern's first group, if it has one, is what is shown. It may not end with a comma or a point of its sentence.
 """
 
 import math
@@ -50,7 +50,14 @@ def find_figure(row: Verdict, name: str, docs: Path) -> str:
     found = re.search(pattern, text)
     if not found:
         raise ValueError(f"{row.number}: {name}: nothing is {source!r}")
-    return found[1] if found.groups() else found[0]
+    return _whole(found[1] if found.groups() else found[0], source)
+
+
+def _whole(figure: str, source: str) -> str:
+    """The figure. ValueError where the pattern took a comma or a point after it, too."""
+    if figure.endswith((",", ".")):
+        raise ValueError(f"{source!r} is {figure!r}: give a pattern that ends before the comma or point")
+    return figure
 
 
 def find_largest(where: str, pattern: str, docs: Path) -> str:
@@ -60,7 +67,7 @@ def find_largest(where: str, pattern: str, docs: Path) -> str:
     found = [x for line in lines if shape.fullmatch(line[0]) for cell in line[1:] for x in re.findall(pattern, cell)]
     if not found:
         raise ValueError(f"nothing is {where} ~ {pattern}")
-    return max(found, key=lambda x: float(x.replace(",", "")))
+    return _whole(max(found, key=lambda x: float(x.replace(",", ""))), f"{where} ~ {pattern}")
 
 
 def cells_of_batched_exp4() -> str:
@@ -222,6 +229,15 @@ def reconstruction_spends(epsilon: float = 4.0, delta: float = 0.001) -> str:
     return f"{mechanisms.gaussian_epsilon(math.sqrt(6), 8 * math.log(4 / delta) / epsilon, delta):.2f}"
 
 
+def reconstruction_until() -> str:
+    """Up to which epsilon over log²(4/δ) that noise spends at most epsilon, by concentrated privacy; rounded down.
+
+    With L = log(4/δ) it spends 3 ε²/(64 L²) + √(12 log(1/δ)) ε/(8 L), and the root over L is largest at δ = 1/4.
+    """
+    share = math.sqrt(12 * math.log(4)) / (8 * math.log(16))
+    return f"{math.floor(64 / 3 * (1 - share))}"
+
+
 COMPUTED: dict[str, Callable[[], str]] = {
     "cells_of_batched_exp4": cells_of_batched_exp4,
     "local_divergence": lambda: round_up(local_divergence()),
@@ -251,6 +267,7 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "slack_of_lemma_12": slack_of_lemma_12,
     "attacks_that_double": attacks_that_double,
     "reconstruction_spends": reconstruction_spends,
+    "reconstruction_until": reconstruction_until,
     "plays_of_remark_3_7": lambda: f"{5**10:,}",
     "plays_of_theorem_4_1": lambda: f"{5**8:,}",
 }

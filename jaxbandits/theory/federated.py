@@ -173,7 +173,7 @@ def byzantine_ucb_bound(num_agents: Agents, horizon: Length, dim: Features) -> f
 def byzantine_ucb_dp_bound(num_agents: Agents, horizon: Length, dim: Features, epsilon: Budget, delta: Delta) -> float:
     """Robust regret of Byzantine-UCB-DP, up to constants and logarithms.
 
-    sqrt(log(2 / nu) / mu) d^(3/2) N T^(3/4).
+    sqrt(log(2 / nu) / mu) d^(3/2) N T^(3/4), for mu of order log(2 / nu) at most.
 
     >>> round(byzantine_ucb_dp_bound(10, 10_000, 4, 1.0, 1e-3) / 1e3)
     221
@@ -187,7 +187,7 @@ def byzantine_ucb_dp_mom_bound(
 ) -> float:
     """Robust regret of Byzantine-UCB-DP-MoM, up to constants and logarithms.
 
-    sqrt(log(2 / nu) / mu) d^(3/2) N (alpha^(1/4) T^(3/4) + sqrt(T)).
+    sqrt(log(2 / nu) / mu) d^(3/2) N (alpha^(1/4) T^(3/4) + sqrt(T)), for mu of order log(2 / nu) at most.
 
     >>> byzantine_ucb_dp_mom_bound(10, 10_000, 4, 1.0, 1e-3) < byzantine_ucb_dp_bound(10, 10_000, 4, 1.0, 1e-3)
     True

@@ -69,7 +69,7 @@ def robust_linear_action_bound(
     Note:
         The proof bounds the norm of every arm by sqrt(2 d) (Lemma 3.7), and that factor also multiplies the private
         term. With an exactly G-optimal design no weight exceeds 1 / d, the norm is at most 1, and the theorem's term
-        follows: `docs/deviations/robust_linear.md#order-of-m2`.
+        follows if the support is of order d: `docs/deviations/robust_linear.md#order-of-m2`.
 
     >>> robust_linear_action_bound(4, 10_000)
     400.0

@@ -709,6 +709,12 @@ def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
     more = "| Lemma 2 | p | 99 times, 1,000 times | - |\n| Figure 1 | p | 2,000 times | - |"
     (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}\n| Lemma 1 | p | 2.5 times |\n{more}\n{end}\n")
     assert ground_figures.fill("{d}", row, tmp_path) == "1,000"
+    taken = row._replace(
+        figures={"a": "byzantine/rate: Lemma 2 ~ [\\d,]+ times(,)", "d": "largest: byzantine/rate: Lemma 2 ~ 1,"}
+    )
+    for name in taken.figures:
+        with pytest.raises(ValueError, match="ends before the comma"):
+            ground_figures.fill(f"{{{name}}}", taken, tmp_path)
     (tmp_path / "reproductions" / "byzantine.md").write_text(f"{begin}\n| Figure 1 | p | 2,000 times | - |\n{end}\n")
     with pytest.raises(ValueError, match=r"nothing is byzantine/rate: Lemma \*"):
         ground_figures.fill("{d}", row, tmp_path)
