@@ -244,7 +244,7 @@ class Slow:  # in the script itself, which has no guard
     def __init__(self, num_arms, seed):
         open(f"{sys.argv[1]}/{seed}", "a").write("made ")
     def ask(self):
-        time.sleep(0.002)
+        time.sleep(0.004)
         return 0
     def tell(self, arm, reward):
         pass

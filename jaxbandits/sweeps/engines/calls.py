@@ -242,9 +242,11 @@ def add_lane_shapes(plan: Plan) -> Plan:
 def call_shape(group: Group, cells: Sequence[int], plan: Plan, longest: int, machine: Machine) -> tuple[int, int]:
     """Seeds and points of one call of cells: as many as fit the cache on a CPU, or the memory of an accelerator."""
     shape, checkpoints = group.shape, len(group.times)
-    if group.parts.program is STAND_IN:  # played in Python: a few seconds each, and two for every core
+    if (
+        group.parts.program is STAND_IN
+    ):  # played in Python: a few seconds each, and ten for every core, which end about together
         few = STRANGER_PLAYS // int(group.times[-1])
-        return max(1, min(few, MAX_STRANGER_SEEDS, -(-longest // (2 * machine.workers)))), 1
+        return max(1, min(few, MAX_STRANGER_SEEDS, -(-longest // (10 * machine.workers)))), 1
     # windows whose plays the algorithm counts share no draws between points, which are done at different times
     shared = any(span.full and span.repeats for span in group.schedule)
     on_cpu = machine.platform == "cpu"
