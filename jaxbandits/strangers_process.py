@@ -53,6 +53,10 @@ class PlayError(Exception):
         self.play, self.reason = play, reason
 
 
+class NoSuchArm(Exception):
+    """An arm, and how many there are."""
+
+
 class Player:
     """A stranger's learner of one seed, and how it is asked and told."""
 
@@ -78,7 +82,7 @@ class Player:
                 for t in range(plays):
                     arm = index(ask())
                     if not 0 <= arm < arms:
-                        raise IndexError(arm)
+                        raise NoSuchArm(arm, arms)
                     add(arm)
                     tell(arm, pays[t, arm])
             else:
@@ -86,7 +90,7 @@ class Player:
                     context = () if contexts is None else (contexts[t],)
                     arm = index(ask(*context))
                     if not 0 <= arm < arms:
-                        raise IndexError(arm)
+                        raise NoSuchArm(arm, arms)
                     add(arm)
                     at = (t, arm) if rewards.ndim == 2 else (t, before, arm)
                     before = arm
@@ -154,8 +158,8 @@ def describe_failure(error: BaseException) -> str:
     """An error in one line, with the stranger's own last line."""
     if isinstance(error, PlayError):
         return error.reason
-    if isinstance(error, IndexError) and len(error.args) == 1 and isinstance(error.args[0], int):
-        return f"it chose arm {error.args[0]}, which is none of the arms that are there, counted from 0"
+    if isinstance(error, NoSuchArm):
+        return "it chose arm {}, which is none of the {} arms that are there, counted from 0".format(*error.args)
     frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename != __file__]
     where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}: {frames[-1].line})" if frames else ""
     if isinstance(error, TypeError) and not frames and "cannot be interpreted as an integer" in str(error):

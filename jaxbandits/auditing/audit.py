@@ -199,8 +199,9 @@ def audit(
         Someone else's learner is played in processes of its own, once a run with a seed of its own, on two streams of
         rewards that are fixed but for one play. Every play may be that one, and the others pay all alike, or such that
         a tie is near, or at random; a few runs of equal seeds choose among these inputs, besides `runs`. The attacker
-        sees all arms, as categories, and what `view` returns; where a user is private, not the arm of her own play.
-        What does not refute a claim is no proof: `Audit.epsilon_reachable` is the most that so many runs can prove.
+        sees all arms, here in the local model too, as categories, and what `view` returns; where a user is private, not
+        the arm of her own play. What does not refute a claim is no proof: `Audit.epsilon_reachable` is the most that so
+        many runs can prove.
 
     >>> report = jb.audit(jb.algorithms.ldp_ucb(num_arms=2, horizon=100, epsilon=1.0), runs=20_000)
     >>> report.claimed, report.refuted, report.ratio > 0.8

@@ -27,7 +27,7 @@ from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, ve
 from jaxbandits.sweeps.engines.local import Local, Orders
 from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.remaining import Remaining
-from jaxbandits.sweeps.engines.strangers import Strangers, refuse_what_is_played, try_out
+from jaxbandits.sweeps.engines.strangers import Strangers, try_out
 from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, describe_missing, load
@@ -120,7 +120,6 @@ def check_sweep(
 ) -> Prepared:  # fmt: skip
     """Check what a planned sweep plays, and that its results and its calls have room."""
     began = time.perf_counter()
-    refuse_what_is_played(plan, engine)
     work.check_parts(plan)
     plan, keys, nameless = identify_cells(plan, engine.machine.platform, stored=directory is not None)
     plan = try_out(work.add_lane_shapes(plan))
@@ -254,12 +253,14 @@ class SweepRun:
 
     def _play(self, sweep: Prepared, machine: Machine, calls: Calls, put: Put | None = None) -> None:
         """Compute calls for `put`, or for the store: foreign learners last, in processes of their own."""
-        theirs = [call for call in calls if sweep.plan.groups[call.group].parts.program is STAND_IN]
+        ours, theirs = Calls(), Calls()
+        for call in calls:
+            (theirs if sweep.plan.groups[call.group].parts.program is STAND_IN else ours).append(call)
         if not theirs:
             return self._play_on(sweep.engine, sweep, machine, calls, put)
         engine = Strangers(machine)
         try:
-            if ours := [call for call in calls if call not in theirs]:
+            if ours:
                 self._play_on(sweep.engine, sweep, machine, ours, put)
         except Exception:
             self._play_on(engine, sweep, engine.machine, theirs, put)

@@ -15,6 +15,7 @@ from jaxbandits.sweeps import assumptions, estimate
 from jaxbandits.sweeps.arguments import PARTS, jsonable
 from jaxbandits.sweeps.compilation.settings import check_flags
 from jaxbandits.sweeps.engines.local import Local
+from jaxbandits.sweeps.engines.strangers import refuse_what_is_played
 from jaxbandits.sweeps.execution import OnChunk, Prepared, SweepRun, check_sweep
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.until import Until
@@ -147,6 +148,7 @@ def prepare_sweep(
     engine, budget = choice("engine", engine, ("local", "ray")), parse_memory(memory)
     check_flags()
     laid_out = plan(algorithms, environment, **settings)
+    refuse_what_is_played(laid_out, engine)
     assumptions.warn(laid_out.cells, laid_out.dtype, stacklevel=3)
     directory = None if store is None else path_of(store, "store")
     config, common = config_of(laid_out.given), {} if directory is None else config_of(laid_out.given, brief=True)

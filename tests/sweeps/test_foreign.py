@@ -108,7 +108,7 @@ def boom(learner, arm, reward, context):
             ["dict has none", "ask and tell", "partial_fit", "lambda learner, arm, reward, context"],
         ),
         (stranger_of(NeedsContext), 0, ["ask takes 'features'", "plays_on='decision set'"]),
-        (stranger_of(Told, ask=lambda learner, context: 7), 1, ["arm 7"]),
+        (stranger_of(Told, ask=lambda learner, context: 7), 1, ["arm 7", "none of the 2 arms"]),
         (stranger_of(Told, ask=lambda learner, context: -1), 1, ["arm -1"]),
         (stranger_of(Told, ask=lambda learner, context: 0.5), 1, ["no arm", "float"]),
         (stranger_of(Told, tell=boom), 3, ["KeyError: 'lost'", "test_foreign.py, line", 'raise KeyError("lost")']),
@@ -152,14 +152,16 @@ def test_a_grid_reaches_make_and_an_adversary_the_rewards(monkeypatch):
 
     monkeypatch.setattr(strangers, "MOST_PLAYS", 64)
     about = {"reward_adversary": functools.partial(jb.adversaries.huber, corruption=0.3), "dtype": "float64"}
+    theirs = jb.foreign(UCB1Stranger, diagnose=lambda learner: {"last": learner.counts[2]})
     ds = jb.sweep(
-        {"theirs": jb.foreign(UCB1Stranger, diagnose=lambda learner: {"last": learner.sums[1]}), "ours": "ucb1"}, ARMS,
+        {"theirs": theirs, "ours": "ucb1"}, ARMS,
         horizon=150, seeds=5, grid={("theirs.scale", "ours.bonus_scale"): [0.4, 1.5]}, checkpoints=[1, 63, 64, 65, 150],
         **about, **QUIET,
     )  # fmt: skip
     np.testing.assert_array_equal(ds.regret.sel(algorithm="theirs"), ds.regret.sel(algorithm="ours"))
     assert ds.regret.sel(algorithm="theirs").std("theirs.scale").max() > 0
-    assert np.isfinite(ds["last"].sel(algorithm="theirs")).all() and np.isnan(ds["last"].sel(algorithm="ours")).all()
+    np.testing.assert_array_equal(ds["last"].sel(algorithm="theirs"), ds.pulls.sel(algorithm="theirs", arm=2))
+    assert np.isnan(ds["last"].sel(algorithm="ours")).all()
 
 
 def test_a_learner_that_draws_from_elsewhere_is_told_of():

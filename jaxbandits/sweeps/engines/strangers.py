@@ -27,7 +27,7 @@ from jaxbandits.strangers import STAND_IN, Learner, StrangerError, StrangerProce
 from jaxbandits.strangers_process import Rows, Stranger
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Machine
-from jaxbandits.sweeps.engines.local import EngineRun, Failed, Local, Orders, Workers, cores
+from jaxbandits.sweeps.engines.local import EngineRun, Failed, Orders, Workers, cores
 from jaxbandits.sweeps.engines.one_call import Interrupted, Outcome, Progress
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cell_words, host_case, stack_cases
@@ -164,13 +164,13 @@ class Record:
 # ---- before anything runs
 
 
-def refuse_what_is_played(plan: Plan, engine: object) -> None:
+def refuse_what_is_played(plan: Plan, engine: str) -> None:
     """ValueError where what a foreign learner is paid depends on what was played, or would be played elsewhere."""
     for group in plan.groups:
         if group.parts.program is not STAND_IN:
             continue
         cell, attack = plan.cells[group.cells[0]], group.parts.reward_attack
-        if not isinstance(engine, Local):
+        if engine != "local":
             raise ValueError(
                 f"engine = 'ray': {cell.label} is a foreign learner, which this machine plays: leave it out"
             )
