@@ -7,8 +7,9 @@
     python benchmarks/engine.py memory     peak memory of 100,000 lanes, T = 2,000 and T = 10,000
     python benchmarks/engine.py checks     UCB1 with the check that actions are arms and without: CPU seconds, one
                                            pinned core
-    python benchmarks/engine.py host       what a lane costs outside of compiled programs, which is all that a host
-                                           does for an accelerator: calls of 131,072 lanes, 50 and 200 checkpoints
+    python benchmarks/engine.py host       what a host does for an accelerator: CPU time of a sweep whose compiled
+                                           programs give what they gave before
+    python benchmarks/engine.py host --beside FOLDER     the same of another checkout, in turns in the same run
 
 Every figure is taken in a process of its own. Rates are lanes x plays / s of wall clock, best of several rounds in
 which both sides take turns; compilation is left out of rates (`first_result.py` shows it).
@@ -22,6 +23,7 @@ import sys
 import time
 from functools import partial
 from math import e, log, sqrt
+from pathlib import Path
 
 import numpy as np
 
@@ -168,8 +170,20 @@ def checks(lanes: int = 16_384, turns: int = 20) -> dict:
     }  # fmt: skip
 
 
-def host(lanes: int = 131_072, turns: int = 5) -> dict:
-    """Microseconds of CPU time a lane, of UCB1: in the host's own code, and in compiled ones beside the plays."""
+ROWS_OF_A_HOST = {  # lanes of a point, plays, checkpoints, points
+    "1,048,576 lanes, 50 checkpoints": (2**20, 50, 50, 1),
+    "1,048,576 lanes, 200 checkpoints": (2**20, 200, 200, 1),
+    "131,072 lanes, 10 plays": (2**17, 10, 10, 1),
+    "64 epsilons x 1,000 seeds": (1_000, 10, 10, 64),
+}
+
+
+def host(turns: int = 9) -> dict:
+    """Milliseconds of CPU time of UCB1's sweeps (with epsilons, LDP-UCB's), the least of some turns, in calls as an
+    accelerator gets them; and the peak of memory over the size of the result.
+
+    Every compiled program gives what it gave the first time, as if a device had played meanwhile.
+    """
     import jax
 
     import jaxbandits as jb
@@ -178,45 +192,77 @@ def host(lanes: int = 131_072, turns: int = 5) -> dict:
     from jaxbandits.sweeps.engines import calls
 
     jb.cores(1)
-    calls.CPU_LANES, calls.CACHE_BYTES = lanes, 1 << 40  # one call, as an accelerator gets it
-    spent = {"plays": 0.0, "regret, compiled": 0.0}
+    calls.CACHE_BYTES, calls.MAX_POINTS, regret_program.LEAST_COUNTS = 1 << 40, 64, {"cpu": 1 << 22}
+    kept: dict = {}
 
-    def watched(name: str, program):
+    def once(program):
         def run(*args):
-            began = time.process_time()
-            result = jax.block_until_ready(program(*args))
-            spent[name] += time.process_time() - began
-            return result
+            key = program, tuple(x.shape for x in jax.tree.leaves(args) if getattr(x, "shape", ()))
+            if key not in kept:
+                kept[key] = jax.block_until_ready(program(*args))
+            return kept[key]
 
         return run
 
     made, of_regret = Compiled.program, regret_program._program
-    Compiled.__call__ = lambda self, name, device, *args, kind=None: watched(
-        "plays", made(self, name, device, *args, kind=kind)
-    )(*args)
-    regret_program._program = lambda *args: watched("regret, compiled", of_regret(*args))
+    Compiled.__call__ = lambda self, name, device, *args, kind=None: once(made(self, name, device, *args, kind=kind))(
+        *args
+    )
+    regret_program._program = lambda *args: once(of_regret(*args))
     found = {}
-    for checkpoints in (50, 200):
+    for name, (seeds, horizon, checkpoints, points) in ROWS_OF_A_HOST.items():
+        calls.CPU_LANES = min(2**18, -(-seeds // 16) * 16 * points)
+        algorithm = jb.algorithms.ucb1 if points == 1 else jb.algorithms.ldp_ucb
         run = partial(
-            jb.sweep, jb.algorithms.ucb1, jb.environments.bernoulli_arms(means=MEANS), horizon=1_000, seeds=lanes,
-            checkpoints=checkpoints, progress=False,
+            jb.sweep, algorithm, jb.environments.bernoulli_arms(means=MEANS), horizon=horizon, seeds=seeds,
+            grid={} if points == 1 else {"epsilon": list(np.geomspace(0.1, 10, points))}, checkpoints=checkpoints,
+            progress=False,
         )  # fmt: skip
-        run()
-        rows = []
+        size = run().nbytes
+        before = _memory("VmRSS", anew=True)
+        spent = []
         for _ in range(turns):
-            spent.update(dict.fromkeys(spent, 0.0))
             began = time.process_time()
             run()
-            rows.append({"host": time.process_time() - began - sum(spent.values()), **spent})
-        least = min(rows, key=lambda row: row["host"])
-        found[f"{checkpoints} checkpoints"] = {name: 1e6 * seconds / lanes for name, seconds in least.items()}
+            spent.append(1e3 * (time.process_time() - began))
+        found[name] = {"ms": min(spent), "peak / result": (_memory("VmHWM") - before) / size}
+        kept.clear()
     return found
 
 
-def apart(call: str, *, pinned: bool = False, module: str = "engine"):
-    """Evaluate a call of this module (or another beside it) in a fresh process and return what it gives."""
+def _memory(kind: str, *, anew: bool = False) -> int:
+    """Bytes that this process holds (VmRSS), or held at most (VmHWM) since it was last counted anew; 0 but on Linux."""
+    try:
+        if anew:
+            Path("/proc/self/clear_refs").write_text("5")
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(kind))
+
+
+def host_beside(folder: str, turns: int = 3) -> dict:
+    """`host` here and of another checkout in turns: the least of each, and the ratio."""
+    sides = {"here": str(Path(__file__).resolve().parents[1]), "there": folder}
+    rows: dict = {side: [] for side in sides}
+    for _ in range(turns):
+        for side, package in sides.items():
+            rows[side].append(apart("host()", pinned=True, package=package))
+    found = {}
+    for name in ROWS_OF_A_HOST:
+        ms = {side: min(row[name]["ms"] for row in rows[side]) for side in sides}
+        found[name] = ms | {"ratio": ms["here"] / ms["there"], "peak / result": rows["here"][0][name]["peak / result"]}
+    return found
+
+
+def apart(call: str, *, pinned: bool = False, module: str = "engine", package: str = ""):
+    """Evaluate a call of this module (or another beside it) in a fresh process and return what it gives.
+
+    package: the checkout whose package is imported.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
-    code = f"import sys, json; sys.path.insert(0, {here!r}); import {module}; print('::' + json.dumps({module}.{call}))"
+    paths = [path for path in (package, here) if path]
+    code = f"import sys, json; sys.path[:0] = {paths}; import {module}; print('::' + json.dumps({module}.{call}))"
     pin = (lambda: os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})) if pinned else None
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=pin)
     lines = [line for line in done.stdout.splitlines() if line.startswith("::")]
@@ -262,7 +308,9 @@ def main(chosen: list[str]) -> None:
     if everything or "checks" in chosen:
         show("ucb1, 10 arms, one pinned core: CPU seconds with the check of actions", apart("checks()", pinned=True))
     if everything or "host" in chosen:
-        show("ucb1, 10 arms, one pinned core: us of CPU time a lane", apart("host()", pinned=True))
+        beside = chosen[chosen.index("--beside") + 1] if "--beside" in chosen else None
+        title = "what a host does for an accelerator, one pinned core: ms of CPU time"
+        show(title, apart("host()", pinned=True) if beside is None else host_beside(beside))
     if everything or "memory" in chosen:
         for horizon in (2_000, 10_000):
             show(f"100,000 lanes of UCB1, T = {horizon:,}", apart(f"memory({horizon})"))

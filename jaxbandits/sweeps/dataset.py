@@ -20,6 +20,7 @@ from jaxbandits.selection import IDENTITY, TAKERS
 from jaxbandits.spending import COORDINATES
 from jaxbandits.sweeps.arguments import short_text
 from jaxbandits.sweeps.assumptions import overspent, plays_of_a_row, privacy_spent
+from jaxbandits.sweeps.engines.calls import Interval, without
 from jaxbandits.sweeps.grid import RESERVED_NAMES, Axis
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import SCHEMA_VERSION, NetcdfFile
@@ -37,6 +38,7 @@ class Variable(NamedTuple):
     attrs: dict[str, Any]
     dtype: str = "float64"
     fill: float = np.nan
+    whole: bool = False  # runs bring every entry of theirs: nothing is filled in before
 
 
 def plan_of_runs(plan: Plan, cells: Sequence[int], seeds: range) -> tuple[Plan, list[int]]:
@@ -99,9 +101,11 @@ class Results:
         self.content: Any = None
         self.file: Any = None
         self.arrays: dict[str, Any] = {}
+        self.seeds_put = {c: list[Interval]() for c in self.places}
         if path is None:
             for name, v in self.variables.items():
-                self.arrays[name] = np.full([self.sizes[dim] for dim in v.dims], v.fill, v.dtype)
+                shape = [self.sizes[dim] for dim in v.dims]  # the two large ones are written once, as runs arrive
+                self.arrays[name] = np.empty(shape, v.dtype) if v.whole else np.full(shape, v.fill, v.dtype)
             return
         import h5netcdf  # only where a file is written: a sweep in memory runs where it is not installed
         import h5py
@@ -123,14 +127,14 @@ class Results:
         lane, environments = ("algorithm", *self.grid, "seed"), self.environments
         facts = [x.facts for x in environments.values() if x.world.baseline is not None]
         words = regret_words(facts) if facts else "cumulative regret"
-        variables = {"regret": Variable((*lane, "t"), {"units": "reward", "long_name": words})}
+        variables = {"regret": Variable((*lane, "t"), {"units": "reward", "long_name": words}, whole=True)}
         arms, diagnostics = list[int | None](), set[str]()
         for group in self.plan.groups:
             arms.append(group.shape.arms)
             diagnostics.update(group.shape.diagnostics)
         if None not in arms:
             self.sizes["arm"] = max(filter(None, arms))
-            variables["pulls"] = Variable((*lane, "arm"), {}, "int32", 0)
+            variables["pulls"] = Variable((*lane, "arm"), {}, "int32", 0, whole=True)
         for name in sorted(diagnostics):
             variables[name] = Variable(lane, {})
         if all(map(has_best, environments.values())):
@@ -153,13 +157,14 @@ class Results:
             name, x = name.removeprefix("diagnostic."), np.asarray(x)[cut]
             if name not in self.arrays:
                 continue
-            if name == "regret" and len(times) < len(self.t):
-                wide = np.full((len(x), len(self.t)), np.nan)
-                wide[:, np.searchsorted(self.t, times)] = x
+            v = self.variables[name]
+            if v.whole and x.shape[1] < (width := self.sizes[v.dims[-1]]):  # others have more checkpoints, or arms
+                wide = np.full((len(x), width), v.fill, v.dtype)
+                wide[:, np.searchsorted(self.t, times) if name == "regret" else slice(x.shape[1])] = x
                 x = wide
-            within = slice(low, low + len(x)), *map(slice, x.shape[1:])  # fewer arms than others have
             for place in self.places[cell]:
-                self.arrays[name][(*place, *within)] = x
+                self.arrays[name][(*place, slice(low, low + len(x)))] = x
+        self.seeds_put[cell].append((low, low + len(x)))
 
     def put_best(self) -> None:
         """Put the rewards that regret is measured against in their places: once, when everything else is there."""
@@ -178,6 +183,11 @@ class Results:
             import xarray as xr
 
         self.put_best()
+        whole = [(self.arrays[name], v.fill) for name, v in self.variables.items() if v.whole]
+        for cell, done in self.seeds_put.items():  # fill in for runs of which nothing was kept
+            for low, high in without([(0, len(self.plan.seeds))], done):
+                for (array, fill), place in itertools.product(whole, self.places[cell]):
+                    array[(*place, slice(low, high))] = fill
         data = {name: (v.dims, self.arrays[name], v.attrs) for name, v in self.variables.items()}
         return xr.Dataset(data, self._coords(), self._attrs())
 
@@ -217,9 +227,8 @@ class Results:
             if claim.model != "none":
                 stated = guarantees.setdefault(cell.label, {"model": claim.model, "unit": claim.unit})
                 if cell.environment.facts.get("num_rows"):
-                    stated["plays"] = str(
-                        max(int(stated.get("plays", 1)), plays_of_a_row(cell.environment, cell.horizon))
-                    )
+                    plays = plays_of_a_row(cell.environment, cell.horizon)
+                    stated["plays"] = str(max(int(stated.get("plays", 1)), plays))
                 if overspent(cell.algorithm, cell.environment, cell.reward_adversary):
                     stated["epsilon"] = f"infinite: rewards leave [-{claim.bound:g}, {claim.bound:g}]"
         versions = {"jaxbandits": __version__, "jax": jax.__version__, "jaxlib": jaxlib.__version__}

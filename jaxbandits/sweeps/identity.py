@@ -114,13 +114,14 @@ def _identify_points(group: Group, plan: Plan, program: str | NoIdentity, known:
     about = _sha([KEYS, plan.dtype, group.times.tolist()])
     spans = _sha([[*map(int, span)] for span in group.schedule])
     for c in group.cells:
-        words = [f"-{uuid.uuid4().hex[:15]}"] * 2  # equal to none
+        words = ["", ""]
         with contextlib.suppress(NoIdentity):
             algorithm, *met = inputs_of_cell(plan.cells[c], group.times, plan.dtype, known, our_baselines=False)
             if world is not None:
                 words[0] = _sha([about, world.sha, met])[:16]
             if whole is not None or isinstance(program, str):
                 words[1] = _sha([about, whole.sha if whole else program, spans, algorithm, met])[:16]
+        words = [word or f"-{uuid.uuid4().hex[:15]}" for word in words]  # equal to none
         yield " ".join([*words, label_digest(plan.cells[c].label)])
 
 

@@ -237,13 +237,13 @@ def group_cells(cells: Sequence[Cell], times: Mapping[int, np.ndarray[Any, Any]]
     here = settings.in_force()
     for position, cell in enumerate(cells):
         parts, learner = parts_in(cell, dtype)._replace(settings=here), learner_of(cell.algorithm.program)
-        if (
-            learner is not None
-        ):  # played outside of compiled code; one group a label, whose numbers have names of its own
+        if learner is not None:  # a group for each label, whose numbers have names of their own
             parts = parts._replace(program=STAND_IN)
         case = host_case(cell)
         check_range(cell.label, case, dtype, fits)
-        shapes = tuple((np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case))
+        shapes = tuple(
+            ((), "f") if type(x) is float else (np.shape(x), np.asarray(x).dtype.kind) for x in jax.tree.leaves(case)
+        )
         schedule = as_played(cell.algorithm.schedule, cell.horizon)
         key = (parts, schedule, cell.horizon, shapes, learner and cell.label)
         if key not in groups:

@@ -30,18 +30,17 @@ _lock = threading.Lock()
 
 def regret_on_device(
     counts: Int[Array, "S ... C K"], gaps: Float[np.ndarray, "M K"], lanes: int
-) -> Float[np.ndarray, "S M C"] | None:
-    """What the pulls of every arm cost, in float64, on the host; None where the host's own code is the better way.
+) -> Float[Array, "S M C"] | None:
+    """What the pulls of every arm cost, in float64, on their device; None where the host's code is the better way.
 
-    counts: on a device; those of one point without an axis of points. lanes: how many the whole sweep has of them. The
-    array that is returned may be read-only.
+    counts: those of one point without an axis of points. lanes: how many the whole sweep has of them.
     """
     device = next(iter(counts.devices()))
     if not saves_time(counts.shape, lanes, device):
         return None
     with jax.enable_x64(True):
         there = _on_device(gaps.tobytes(), gaps.shape, device)
-        return None if there is None else np.asarray(program_of(counts.shape, device)(counts, there))
+        return None if there is None else program_of(counts.shape, device)(counts, there)
 
 
 def saves_time(shape: tuple[int, ...], lanes: int, device: jax.Device) -> bool:

@@ -31,7 +31,7 @@ CACHE_BYTES = 512 * 1024  # half of a core's second-level cache
 # Points of a call on a CPU. More would share draws a little further, in calls of fewer seeds and so in more files.
 MAX_POINTS = 16
 STRANGER_PLAYS, MAX_STRANGER_SEEDS = 200_000, 64  # of a call of foreign learners, at most
-ACCELERATOR_LANES = 2**20  # of a call: more would not keep an accelerator busier
+ACCELERATOR_LANES = 2**18  # of a call: enough to fill a card, and it plays one while the results of others arrive
 Interval = tuple[int, int]
 Wanted = list[list[Interval]]  # seeds of every cell
 Company = tuple[int, tuple[int, ...]]  # a group and those of its cells that may share calls
@@ -242,9 +242,7 @@ def add_lane_shapes(plan: Plan) -> Plan:
 def call_shape(group: Group, cells: Sequence[int], plan: Plan, longest: int, machine: Machine) -> tuple[int, int]:
     """Seeds and points of one call of cells: as many as fit the cache on a CPU, or the memory of an accelerator."""
     shape, checkpoints = group.shape, len(group.times)
-    if (
-        group.parts.program is STAND_IN
-    ):  # played in Python: a few seconds each, and ten for every core, which end about together
+    if group.parts.program is STAND_IN:  # in Python: a few seconds each, ten a core, which end about together
         few = STRANGER_PLAYS // int(group.times[-1])
         return max(1, min(few, MAX_STRANGER_SEEDS, -(-longest // (10 * machine.workers)))), 1
     # windows whose plays the algorithm counts share no draws between points, which are done at different times

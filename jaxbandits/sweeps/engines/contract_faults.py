@@ -40,18 +40,23 @@ class Fault(NamedTuple):
 
 
 def find_faults(
-    cells: Sequence[int], first: int, watched: Faults, regret: Any, pulls: Any, times: Any
+    cells: Sequence[int], first: int, watched: Faults, regret: Any, pulls: Any, times: Any, *, finite: bool = False
 ) -> tuple[Fault, ...]:
-    """The faults of a call from seed `first` on. Watched plays, pulls (or None) and regret are [S, M, ...]."""
+    """The faults of a call from seed `first` on. Watched plays, pulls (or None) and regret are [S, M, ...].
+
+    finite: regret is, without a look at it.
+    """
     number, faults, clean = len(regret), list[Fault](), np.ones(regret.shape[:2], bool)
     plays = {kind: np.asarray(x)[:number] for kind, x in watched._asdict().items() if not isinstance(x, tuple)}
     if pulls is not None:
         lost = np.einsum("smk->sm", pulls, dtype=np.int64) != times[-1]
-        plays["pulls"] = np.where(lost, times[-1], NEVER)
-    if not np.isfinite(regret.sum()):  # one look at all of it costs nothing beside the plays
+        plays |= {"pulls": np.where(lost, times[-1], NEVER)} if lost.any() else {}
+    if not finite and not np.isfinite(regret.sum()):
         infinite = ~np.isfinite(regret)
         plays["regret"] = np.where(infinite.any(axis=-1), np.asarray(times)[infinite.argmax(axis=-1)], NEVER)
     for kind, at in plays.items():
+        if at.min(initial=NEVER) == NEVER:
+            continue
         lanes = (0 < at) & (at < NEVER)
         if kind in BREACHES:
             lanes, clean = lanes & clean, clean & ~lanes

@@ -143,7 +143,8 @@ class EngineRun(Generic[Ticket]):
         try:
             while True:
                 # few calls are in flight, so that memory does not grow with their number
-                for _ in itertools.islice(waiting, max(2 * self.slots() - len(self.pending), 0)):
+                most = self.slots() + self.slots() // self.machine.at_once
+                for _ in itertools.islice(waiting, max(most - len(self.pending), 0)):
                     self.submit()
                 if not self.pending:
                     return

@@ -24,6 +24,7 @@ from jaxbandits.sweeps.compilation.regret_program import program_of, regret_on_d
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, blocks
 from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, find_faults
+from jaxbandits.sweeps.engines.to_host import send
 from jaxbandits.sweeps.plan import Plan, host_case, stack_cases
 from jaxbandits.sweeps.storage.store import BegunCall, Store
 from jaxbandits.typing import Array
@@ -218,12 +219,22 @@ class Player:
             why = "its schedule offers too few windows"
             raise RuntimeError(f"{label!r} stopped after {short} of {self.horizon} plays: {why}")
         diagnostics, record = self.finish(lane)[1] if self.diagnosed else {}, lane.record
+        costs = None if record.regret_at else self._costs_there(record)
+        record = record._replace(regret=(), pulls_at=() if costs is not None else record.pulls_at)
+        arrive = send((costs, record, diagnostics, lane.faults), self.device)
         self._tell(self.horizon)
-        regret = regret_of(record, self.group.parts, self.plan, call)
-        pulls = None if isinstance(record.pulls, tuple) else of_call(record.pulls, call)
-        diagnostics = {name: of_call(x, call) for name, x in diagnostics.items()}
-        faults = find_faults(call.cells, call.first, of_call(lane.faults, call), regret, pulls, self.group.times)
+        costs, *rest = arrive()
+        record, diagnostics, watched = of_call(rest, call)
+        regret = regret_of(record, costs, self.group.parts, self.plan, call)
+        finite = not record.regret_at and self.group.parts.world.baseline is None  # as counts and gaps are
+        pulls = None if isinstance(record.pulls, tuple) else record.pulls
+        faults = find_faults(call.cells, call.first, watched, regret, pulls, self.group.times, finite=finite)
         return Outcome(regret, pulls, diagnostics, faults)
+
+    def _costs_there(self, record: Record) -> Array | None:
+        """What the pulls of every arm cost, on the device; None where the host is to add it up."""
+        gaps = gaps_of(means_of(self.plan, self.call))
+        return regret_on_device(record.pulls_at, gaps, len(self.group.cells) * len(self.plan.seeds))
 
     def _play_span(self, number: int, lane: Lane, start: int, done: int) -> Any:
         """The lanes after a span of which `done` windows are done.
@@ -288,17 +299,22 @@ def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int
         number = max(1, min(windows - first, int(number * min(8.0, SEGMENT_SECONDS / seconds))))
 
 
-def regret_of(record: Record, parts: Parts, plan: Plan, call: Call) -> np.ndarray[Any, Any]:
-    """Regret [S, M, C] in float64 on the host: exact from counts where losses do not change, else compensated sums."""
+def means_of(plan: Plan, call: Call) -> np.ndarray[Any, Any]:
+    """The means of all arms of a call's cells."""
+    return np.stack([plan.cells[c].environment.facts["means"] for c in call.cells])
+
+
+def regret_of(record: Record, costs: Any, parts: Parts, plan: Plan, call: Call) -> np.ndarray[Any, Any]:
+    """Regret [S, M, C] in float64: exact from counts where losses do not change, else compensated sums.
+
+    costs: what counts cost, where compiled code has added it up with the same bits.
+    """
     group = plan.groups[call.group]
     if record.regret_at:
-        high, low = of_call(record.regret_at, call)
-        regret = np.add(high, low, dtype=np.float64)
-    else:  # in compiled code where that saves time, with the same bits
-        means = np.stack([plan.cells[c].environment.facts["means"] for c in call.cells])
-        costs = regret_on_device(record.pulls_at, gaps_of(means), len(group.cells) * len(plan.seeds))
-        if costs is None:
-            costs = regret_of_counts(of_call(record.pulls_at, call), means[:, None])
+        regret = np.add(*record.regret_at, dtype=np.float64)
+    elif costs is None:
+        regret = regret_of_counts(record.pulls_at, means_of(plan, call)[:, None])
+    else:
         regret = costs[: call.seeds]
     baseline = parts.world.baseline
     if baseline is not None:
