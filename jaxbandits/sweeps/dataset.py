@@ -1,5 +1,6 @@
 """From finished chunks to an `xarray.Dataset` with named dimensions."""
 
+import collections
 import itertools
 import json
 import platform
@@ -101,7 +102,7 @@ class Results:
         self.content: Any = None
         self.file: Any = None
         self.arrays: dict[str, Any] = {}
-        self.seeds_put = {c: list[Interval]() for c in self.places}
+        self.seeds_put = collections.defaultdict[int, list[Interval]](list)  # of every cell
         if path is None:
             for name, v in self.variables.items():
                 shape = [self.sizes[dim] for dim in v.dims]  # the two large ones are written once, as runs arrive
@@ -183,11 +184,11 @@ class Results:
             import xarray as xr
 
         self.put_best()
-        whole = [(self.arrays[name], v.fill) for name, v in self.variables.items() if v.whole]
-        for cell, done in self.seeds_put.items():  # fill in for runs of which nothing was kept
-            for low, high in without([(0, len(self.plan.seeds))], done):
-                for (array, fill), place in itertools.product(whole, self.places[cell]):
-                    array[(*place, slice(low, high))] = fill
+        for cell, places in self.places.items():  # fill in for runs of which nothing was kept
+            for low, high in without([(0, len(self.plan.seeds))], self.seeds_put[cell]):
+                for place, (name, v) in itertools.product(places, self.variables.items()):
+                    if v.whole:
+                        self.arrays[name][(*place, slice(low, high))] = v.fill
         data = {name: (v.dims, self.arrays[name], v.attrs) for name, v in self.variables.items()}
         return xr.Dataset(data, self._coords(), self._attrs())
 

@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 from xarray.testing import assert_identical
 
 import jaxbandits as jb
+from jaxbandits.sweeps import dataset
 from jaxbandits.sweeps.engines import calls, local, one_call, to_host
 
 ARMS = jb.environments.bernoulli_arms(means=[0.1, 0.3, 0.7])
@@ -46,7 +47,7 @@ def test_arrays_arrive_as_they_are(card, monkeypatch):
     sizes = locked_bytes(monkeypatch)
     for bound in (64, 63):  # six numbers of eight bytes and four of four
         monkeypatch.setattr(to_host, "PINNED_BYTES", bound)
-        there = to_host.send(tree, DEVICE)()
+        there = to_host.send_to_host(tree, DEVICE)()
         assert there["wide"].dtype == np.float64 and there["none"] is None and there["counts"][1] == ()
         assert_array_equal(there["wide"], THIRDS)
         assert_array_equal(there["counts"][0], range(4))
@@ -73,7 +74,7 @@ def test_a_machine_without_page_locked_memory_gives_ordinary_memory_and_is_asked
     monkeypatch.setattr(to_host.jax, "device_put", refuse)
     monkeypatch.setattr(to_host.np, "asarray", arrive)
     for _ in range(2):
-        assert to_host.send(tree, DEVICE)()["x"].tolist() == [0, 1, 2]
+        assert to_host.send_to_host(tree, DEVICE)()["x"].tolist() == [0, 1, 2]
     assert len(asked) == 1
 
 
@@ -96,7 +97,7 @@ def test_a_call_is_copied_while_the_next_one_plays(card, monkeypatch):
     machine = calls.Machine([DEVICE], 1, "cpu", 1 << 30, at_once=2)
     monkeypatch.setattr(local, "this_machine", lambda devices, memory: machine)
     monkeypatch.setattr(calls, "CPU_LANES", block)
-    play, send = one_call.Player._play_span, one_call.send
+    play, send = one_call.Player._play_span, one_call.send_to_host
     last = threading.local()
 
     def play_span(self, *args):
@@ -117,7 +118,7 @@ def test_a_call_is_copied_while_the_next_one_plays(card, monkeypatch):
 
     run = partial(jb.sweep, jb.algorithms.ucb1, ARMS, horizon=40, seeds=seeds, progress=False)
     monkeypatch.setattr(one_call.Player, "_play_span", play_span)
-    monkeypatch.setattr(one_call, "send", begin_copy)
+    monkeypatch.setattr(one_call, "send_to_host", begin_copy)
     overlapping = run()
     assert all(event.is_set() for event in sent)
     monkeypatch.undo()
@@ -137,3 +138,36 @@ def test_few_calls_are_under_way(workers, at_once, most):
     run.result, run.keep = lambda ticket: one_call.Outcome(None, None, {}), lambda call, outcome: None
     run.play()
     assert max(under_way) == most and len(under_way) == 50
+
+
+def breaks(*, num_arms, horizon):
+    """UCB1, which plays an arm that is not there from play 20 on."""
+    algorithm = jb.algorithms.ucb1(num_arms=num_arms, horizon=horizon)
+
+    def act(params, state, draws, t, context):
+        action, *rest = algorithm.program.act(params, state, draws, t, context)
+        return jax.numpy.where(t < 20, action, num_arms), *rest
+
+    return algorithm._replace(program=algorithm.program._replace(act=act))
+
+
+MEANS = {"environment.means": {"two": [0.2, 0.4], "three": [0.1, 0.3, 0.7]}}
+
+
+def test_what_no_run_writes_is_filled_in(monkeypatch):
+    """Memory is given as it was left: other checkpoints, fewer arms, runs of which nothing is kept."""
+    monkeypatch.setattr(dataset.np, "empty", lambda shape, dtype=float: np.full(shape, 77, dtype))
+    run = partial(jb.sweep, environment=ARMS, checkpoints=5, seeds=20, progress=False)
+    ends = run(jb.algorithms.ucb1, horizon=[10, 40])
+    assert_array_equal(
+        ends.regret.notnull(), np.broadcast_to([[[[1, 1, 1, 1, 1, 0, 0]], [[1, 0, 1, 1, 0, 1, 1]]]], (1, 2, 20, 7))
+    )
+    sizes = run(jb.algorithms.ucb1, horizon=40, grid=MEANS)
+    assert (sizes.pulls.sum("arm") == 40).all() and (sizes.pulls[:, 0, :, 2] == 0).all()
+    seen = []
+    both = {"good": jb.algorithms.ucb1, "bad": breaks}
+    with pytest.warns(RuntimeWarning, match="'bad' broke the contract"), pytest.raises(jb.ContractError):
+        run(both, horizon=40, on_chunk=lambda ds, done, seconds: seen.append(ds))
+    by_label = {ds.algorithm.item(): ds for ds in seen}
+    assert by_label["bad"].regret.isnull().all() and (by_label["bad"].pulls == 0).all()
+    assert by_label["good"].regret.notnull().all() and (by_label["good"].pulls.sum("arm") == 40).all()

@@ -24,7 +24,7 @@ from jaxbandits.sweeps.compilation.regret_program import program_of, regret_on_d
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, blocks
 from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, find_faults
-from jaxbandits.sweeps.engines.to_host import send
+from jaxbandits.sweeps.engines.to_host import send_to_host
 from jaxbandits.sweeps.plan import Plan, host_case, stack_cases
 from jaxbandits.sweeps.storage.store import BegunCall, Store
 from jaxbandits.typing import Array
@@ -219,22 +219,20 @@ class Player:
             why = "its schedule offers too few windows"
             raise RuntimeError(f"{label!r} stopped after {short} of {self.horizon} plays: {why}")
         diagnostics, record = self.finish(lane)[1] if self.diagnosed else {}, lane.record
-        costs = None if record.regret_at else self._costs_there(record)
+        means, costs, parts = None, None, self.group.parts
+        if not record.regret_at:
+            means = np.stack([self.plan.cells[c].environment.facts["means"] for c in call.cells])
+            costs = regret_on_device(record.pulls_at, gaps_of(means), len(self.group.cells) * len(self.plan.seeds))
         record = record._replace(regret=(), pulls_at=() if costs is not None else record.pulls_at)
-        arrive = send((costs, record, diagnostics, lane.faults), self.device)
+        arrive = send_to_host((costs, record, diagnostics, lane.faults), self.device)
         self._tell(self.horizon)
         costs, *rest = arrive()
         record, diagnostics, watched = of_call(rest, call)
-        regret = regret_of(record, costs, self.group.parts, self.plan, call)
-        finite = not record.regret_at and self.group.parts.world.baseline is None  # as counts and gaps are
+        regret = regret_of(record, costs, means, parts, self.plan, call)
+        finite = means is not None and parts.world.baseline is None  # as counts and gaps are
         pulls = None if isinstance(record.pulls, tuple) else record.pulls
         faults = find_faults(call.cells, call.first, watched, regret, pulls, self.group.times, finite=finite)
         return Outcome(regret, pulls, diagnostics, faults)
-
-    def _costs_there(self, record: Record) -> Array | None:
-        """What the pulls of every arm cost, on the device; None where the host is to add it up."""
-        gaps = gaps_of(means_of(self.plan, self.call))
-        return regret_on_device(record.pulls_at, gaps, len(self.group.cells) * len(self.plan.seeds))
 
     def _play_span(self, number: int, lane: Lane, start: int, done: int) -> Any:
         """The lanes after a span of which `done` windows are done.
@@ -299,23 +297,16 @@ def segments(windows: int, begin: int, done: int = 0) -> Iterator[tuple[int, int
         number = max(1, min(windows - first, int(number * min(8.0, SEGMENT_SECONDS / seconds))))
 
 
-def means_of(plan: Plan, call: Call) -> np.ndarray[Any, Any]:
-    """The means of all arms of a call's cells."""
-    return np.stack([plan.cells[c].environment.facts["means"] for c in call.cells])
+def regret_of(record: Record, costs: Any, means: Any, parts: Parts, plan: Plan, call: Call) -> np.ndarray[Any, Any]:
+    """Regret [S, M, C] in float64: from counts, exactly, where losses do not change, else from compensated sums.
 
-
-def regret_of(record: Record, costs: Any, parts: Parts, plan: Plan, call: Call) -> np.ndarray[Any, Any]:
-    """Regret [S, M, C] in float64: exact from counts where losses do not change, else compensated sums.
-
-    costs: what counts cost, where compiled code has added it up with the same bits.
+    means: of the arms of each cell, with counts. costs: what these cost, where compiled code has added it up with the
+    same bits.
     """
-    group = plan.groups[call.group]
-    if record.regret_at:
+    if means is None:
         regret = np.add(*record.regret_at, dtype=np.float64)
-    elif costs is None:
-        regret = regret_of_counts(record.pulls_at, means_of(plan, call)[:, None])
     else:
-        regret = costs[: call.seeds]
+        regret = regret_of_counts(record.pulls_at, means[:, None]) if costs is None else costs[: call.seeds]
     baseline = parts.world.baseline
     if baseline is not None:
         # a user's function runs in the thread that called, those of this package where they are needed
@@ -327,7 +318,7 @@ def regret_of(record: Record, costs: Any, parts: Parts, plan: Plan, call: Call) 
             rows, best = slice(s, s + 1) if parts.world.seeded else slice(None), {}
             for m, params in enumerate(environments):
                 if id(params) not in best:
-                    best[id(params)] = asked(partial(baseline, params, call.first + s, group.times))
+                    best[id(params)] = asked(partial(baseline, params, call.first + s, plan.groups[call.group].times))
                 regret[rows, m] -= best[id(params)]
     return regret
 

@@ -5,6 +5,7 @@ it does so without a copy on the way, and pages are not taken anew for every cal
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,10 +17,10 @@ PINNED_BYTES = 1 << 28  # of one call; three of a device are under way at most
 _refused = set[jax.Device]()  # devices for which the machine gave none
 
 
-def send(tree: Any, device: jax.Device) -> Callable[[], Any]:
+def send_to_host(tree: Any, device: jax.Device) -> Callable[[], Any]:
     """Begin to copy a device's arrays to the host. What is returned waits for them: NumPy arrays, perhaps read-only."""
     if device.platform in THERE:
-        return lambda: jax.tree.map(np.asarray, tree)
+        return partial(jax.tree.map, np.asarray, tree)
     locked = _send_to_locked(tree, device)
     for x in jax.tree.leaves(tree if locked is None else locked):
         x.copy_to_host_async()
