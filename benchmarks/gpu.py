@@ -75,7 +75,7 @@ FIRST = (
     Part("rates", 70, ("ucb1", "htinf", "exp3", "linucb", "ucb1-100", "exp3-100", "htinf-100")),
     Part("estimators", 30, ("geometric_median-10-10",)),
     Part("correct", 40, ("exp3", "htinf", "linucb", "ucb1-100", "exp3-100", "htinf-100")),
-    Part("grid", 45, ("private_batched",)),
+    Part("grid", 45, ("private_batched", "ldp_exp3")),
     Part("peers", 110, ("ucb1", "exp3")),
 )
 LOOPS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN,CUSTOM_CALL,WHILE,CONDITIONAL"
@@ -90,7 +90,6 @@ AFTER = (
         "robust_elimination", "online_ucb",
     )),
     Part("sweeps", 100, ("exp3", "htinf", "linucb")),
-    Part("grid", 100, ("ldp_exp3",)),
     Part("estimators", 90, (
         "warm_median", "spectral_filter", "geometric_median", "maler", "spectral_filter-10", "maler-5",
         "geometric_median-20-14", "spectral_filter-50",
@@ -573,7 +572,7 @@ def estimators(name: str) -> None:
     from jaxbandits.numerics import device_forms
 
     stem, *sizes = name.split("-")
-    case = CASES[stem](*map(int, sizes))
+    case = CASES[stem](*map(int, [] if TINY else sizes))
     numbers = (64,) if TINY else (10_000, 100_000)
     found: dict[int, Any] = {}
     for form, forced in (("kernel", "cc" if TINY else None), ("xla", "xla")):  # a row each: XLA may take minutes
