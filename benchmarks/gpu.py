@@ -1,19 +1,24 @@
 """What a GPU does, unattended: one command, the most valuable figures first, each part with a limit of its own.
 
     python benchmarks/gpu.py --out DIR                 ten minutes at most: DIR/report.md, DIR/report.jsonl, DIR/log.txt
-    python benchmarks/gpu.py --out DIR --minutes 4     less: parts that no time is left for are named
+    python benchmarks/gpu.py --out DIR --minutes 6     what waits for a card, alone; with less, parts that no time is
+                                                       left for are named
     python benchmarks/gpu.py --out DIR --tiny          the same on this machine's CPU in tiny sizes: does it run?
     python benchmarks/gpu.py --parts rates sweeps      only these
     python benchmarks/gpu.py --rows DIR --write PAGE   put the table of rows measured before into a page
 
-Without a GPU: one line. A sweep is run first; where that fails, nothing else is, and the status is 1. Then come
+Without a GPU: one line. A sweep is run first; where that fails, nothing else is, and the status is 1. Then come, what
+has changed since the last day and what is waited for (`FIRST`) before the rest (`AFTER`),
 
+* `sweeps`: plays per second of wall clock through the public `sweep`, the second of two equal runs: of all plays, of
+  ten (`pull`), and of all by scan;
 * `about`: the card, its ceilings, what a launch costs, and a play whose end the host waits for;
-* `routes`: whether kernels launch by each route and play what the scan plays;
 * `rates`: plays of all lanes per second inside one call, by kernel and by scan;
 * `correct`: the same seeds by both forms, a lane alone, and the mean regret of other seeds on the CPU;
-* `sweeps`: plays per second of wall clock through the public `sweep`, the second of two equal runs, and `pull`, the
-  seconds of a sweep of ten plays; `grid`: 1,000 seeds at 64 values of epsilon, the first run and the second;
+* `grid`: 1,000 seeds at 64 values of epsilon, the first run, the second, and the first of a second process, which finds
+  compiled programs on disk;
+* `peers`: what else a person can write for a card, beside our kernel and our scan (gpu_peers.py);
+* `routes`: whether kernels launch by each route and play what the scan plays;
 * `catalogue`: every program of the catalogue in its small case, kernel beside scan: the share of seeds with one regret;
 * `estimators`: seconds a call by kernel and by XLA's operations, and how far apart the results are;
 * `flags`: the scan under flags of XLA; `profile`: NVIDIA's profiler on one launch, where it is installed.
@@ -59,27 +64,43 @@ class Part(NamedTuple):
     flags: str = ""  # of XLA; a CPU's does not know them
 
 
+# What changed since the last day and what is waited for come first. By the limits of these parts that ends in six
+# minutes, where all names of a part are played at a time. `rates` show division to 2 units in the last place (HTINF,
+# EXP3), four turns written out (LinUCB, UCB1 on 100 arms), and memory that is counted (EXP3 and HTINF on 100 arms);
+# the median is a program of more than 6,500 statements.
+FIRST_SECONDS = 360
+FIRST = (
+    Part("sweeps", 40, ("ucb1",)),
+    Part("about", 25),
+    Part("rates", 70, ("ucb1", "htinf", "exp3", "linucb", "ucb1-100", "exp3-100", "htinf-100")),
+    Part("estimators", 30, ("geometric_median-10-10",)),
+    Part("correct", 40, ("exp3", "htinf", "linucb", "ucb1-100", "exp3-100", "htinf-100")),
+    Part("grid", 45, ("private_batched", "ldp_exp3")),
+    Part("peers", 110, ("ucb1", "exp3")),
+)
 LOOPS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN,CUSTOM_CALL,WHILE,CONDITIONAL"
-DAY = (
-    Part("about", 60),
+AFTER = (
+    # Forms of kernels that are not in use yet come here, as a part `options`.
     Part("routes", 90),
-    Part("rates", 110, ("ucb1", "exp3", "linucb", "private_batched", "htinf")),
-    Part("correct", 90, ("ucb1", "exp3", "htinf", "private_batched", "linucb", "prm_elimination")),
-    Part("sweeps", 100, ("ucb1", "exp3", "htinf", "linucb")),
-    Part("grid", 100, ("private_batched", "ldp_exp3")),
-    Part("rates", 100, ("thompson", "prm_elimination", "online_ucb", "byzantine_ucb", "ldp_linucb")),
+    Part("rates", 110, (
+        "private_batched", "thompson", "prm_elimination", "online_ucb", "byzantine_ucb", "ldp_linucb", "thompson-100",
+    )),
+    Part("correct", 90, (
+        "ucb1", "private_batched", "prm_elimination", "moss", "thompson", "adap_ucb", "exp3_ix", "ldp_linucb",
+        "robust_elimination", "online_ucb",
+    )),
+    Part("sweeps", 100, ("exp3", "htinf", "linucb")),
     Part("estimators", 90, (
-        "warm_median", "spectral_filter", "geometric_median", "maler", "geometric_median-10-10", "spectral_filter-10",
-        "maler-5", "geometric_median-20-14", "spectral_filter-50",
+        "warm_median", "spectral_filter", "geometric_median", "maler", "spectral_filter-10", "maler-5",
+        "geometric_median-20-14", "spectral_filter-50",
     )),
     Part("catalogue", 120, tuple(f"share {k} of {SHARES}" for k in range(SHARES))),
-    Part("correct", 60, ("moss", "thompson", "adap_ucb", "exp3_ix", "ldp_linucb", "robust_elimination", "online_ucb")),
     Part("sweeps", 100, ("thompson", "adap_ucb", "prm_elimination", "private_batched")),
-    Part("rates", 60, ("ucb1-100", "exp3-100", "htinf-100", "thompson-100")),
     Part("flags", 45, ("loops in a command buffer",), LOOPS),
     Part("flags", 45, ("no autotuning",), "--xla_gpu_autotune_level=0"),
     Part("profile", 90, ("ucb1",)),
 )  # fmt: skip
+DAY = FIRST + AFTER
 
 
 # ---- the day: nothing of JAX is imported here
@@ -131,7 +152,7 @@ def day(out: Path, seconds: float, tiny: bool, lanes: list[int], parts: list[str
     if not run(Part("first", 120), ""):
         return failed
     until = time.monotonic() + seconds
-    for part in DAY:
+    for part in FIRST if seconds <= FIRST_SECONDS and not parts else DAY:
         if parts and part.name not in parts:
             continue
         names = part.about[:1] if tiny else part.about
@@ -161,9 +182,9 @@ def table(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         if row["part"] in ("rates", "sweeps") and "lanes" in row:
             cell = found.setdefault((row["name"], row["lanes"]), {})
-            key = row.get("form", "") if row["part"] == "rates" else "sweep"
+            form = row.get("form", "sweep")  # days before this one have one row for all forms of a sweep
             if "rate" in row:
-                cell[key] = row["rate"]
+                cell[form if row["part"] == "rates" else f"through {form}"] = row["rate"]
     lines = [
         f"{device.get('kind', 'no device')}, jax {device.get('jax', '?')}, plays/s:", "",
         "| algorithm | lanes | kernel | scan | kernel / scan | through `sweep` |", "|---|---|---|---|---|---|",
@@ -172,7 +193,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         kernel, scan = cell.get("kernel", cell.get("cc")), cell.get("scan")
         ratio = f"{kernel / scan:.1f}" if kernel and scan else "-"
         shown = [f"{x:.2g}" if x else "-" for x in (kernel, scan)]
-        through = f"{cell['sweep']:.2g}" if "sweep" in cell else "-"
+        through = f"{cell['through sweep']:.2g}" if "through sweep" in cell else "-"
         lines.append(f"| `{name}` | {lanes:,} | {shown[0]} | {shown[1]} | {ratio} | {through} |")
     return "\n".join(lines) + "\n"
 
@@ -244,7 +265,7 @@ def median_seconds(function: Callable[[], Any], times: int = 3, most: float = 2.
     """Seconds of a function: the median, after a first run. One that takes longer than `most` is not run again."""
     began = time.perf_counter()
     function()
-    if (found := [time.perf_counter() - began])[0] > most and times > 1:
+    if (found := [time.perf_counter() - began])[0] > most:
         return found[0]
     found.clear()
     for _ in range(times):
@@ -505,26 +526,27 @@ def catalogue(share: str) -> None:
 
 
 def sweeps(name: str) -> None:
-    for lanes in all_lanes():
+    """Most lanes first. Others time between two rows, and what takes long runs once: waiting counts in their limits."""
+    for lanes in reversed(all_lanes()):
         if lanes > cases()[name][3]:
             continue
-        plays = 64 if TINY else cases()[name][2]
-        with alone():
-            seconds, scan = (median_seconds(partial(swept, name, lanes, plays, x), 1) for x in (kernel_form(), "scan"))
-            pull = median_seconds(partial(swept, name, lanes, min(10, plays), kernel_form()), 1)
-        tell(OUT, "sweeps", name, lanes=lanes, rate=lanes * plays / seconds, scan=lanes * plays / scan, seconds=seconds,
-             pull=pull)  # fmt: skip
+        most = 64 if TINY else cases()[name][2]
+        for label, form, plays in (("sweep", kernel_form(), most), ("pull", kernel_form(), 10), ("scan", "scan", most)):
+            with alone():
+                seconds = median_seconds(partial(swept, name, lanes, plays, form), 1, most=15)
+            tell(OUT, "sweeps", name, lanes=lanes, form=label, seconds=seconds, rate=lanes * plays / seconds)
 
 
-def grid(name: str) -> None:
+def grid(label: str) -> None:
     import numpy as np
 
     import jaxbandits as jb
 
+    name, *again = label.split()
     seeds, points, horizon = (32, 3, 64) if TINY else (1_000, 64, 10_000)
     values = {"epsilon": [float(x) for x in np.geomspace(0.05 if TINY else 0.01, 1.0, points)]}
     algorithm = getattr(jb.algorithms, name)
-    for turn in ("first", "second"):
+    for turn in ("second process",) if again else ("first", "second"):
         with alone():
             began, cpu = time.perf_counter(), time.process_time()
             jb.sweep({name: algorithm}, cases()["exp3"][1], horizon=horizon, seeds=seeds, grid=values, checkpoints=50,
@@ -532,6 +554,14 @@ def grid(name: str) -> None:
             took = time.perf_counter() - began
         tell(OUT, "grid", f"{name} {turn}", seconds=took, host_cpu_s=time.process_time() - cpu,
              rate=seeds * points * horizon / took)  # fmt: skip
+    if not again:
+        subprocess.run([sys.executable, __file__, "--part", "grid", name, "again"], check=True)
+
+
+def peers(name: str) -> None:
+    import gpu_peers
+
+    gpu_peers.measure(name)
 
 
 def estimators(name: str) -> None:
@@ -542,28 +572,32 @@ def estimators(name: str) -> None:
     from jaxbandits.numerics import device_forms
 
     stem, *sizes = name.split("-")
-    case = CASES[stem](*map(int, sizes))
-    for lanes in (64,) if TINY else (10_000, 100_000):
-        arrays = jax.device_put(case.arrays(lanes), device())
-        found: dict[str, Any] = {}
-        seconds: dict[str, float] = {}
-        for key, form in (("kernel", "cc" if TINY else None), ("xla", "xla")):  # a row each: XLA may take minutes
+    case = CASES[stem](*map(int, [] if TINY else sizes))
+    numbers = (64,) if TINY else (10_000, 100_000)
+    found: dict[int, Any] = {}
+    for form, forced in (("kernel", "cc" if TINY else None), ("xla", "xla")):  # a row each: XLA may take minutes
+        for lanes in numbers:
+            arrays = jax.device_put(case.arrays(lanes), device())
             began, figures = time.perf_counter(), dict[str, Any]()
             try:
-                with device_forms.force_device_form(form):
+                with device_forms.force_device_form(forced):
                     program = jax.jit(jax.vmap(case.function)).lower(*arrays).compile()
                 figures["compile_seconds"] = time.perf_counter() - began
                 with alone():
-                    found[key] = jax.block_until_ready(program(*arrays))
-                    figures["seconds"] = seconds[key] = median_seconds(partial(finished, program, *arrays))
+                    given = jax.block_until_ready(program(*arrays))
+                    figures["seconds"] = seconds = median_seconds(partial(finished, program, *arrays))
             except Exception as error:
-                figures["error"] = f"{type(error).__name__}: {error}"[:300]
-            tell(OUT, "estimators", name, lanes=lanes, form=key, **figures)
-        if len(found) == 2:
-            pairs = zip(jax.tree.leaves(found["kernel"]), jax.tree.leaves(found["xla"]), strict=True)
-            apart = [np.max(np.abs(np.float64(a) - np.float64(b)), initial=0) for a, b in pairs]
-            figures = {"ratio": seconds["xla"] / seconds["kernel"], "apart": float(max(apart))}
-            tell(OUT, "estimators", f"{name} kernel over xla", lanes=lanes, **figures)
+                tell(OUT, "estimators", name, lanes=lanes, form=form, error=f"{type(error).__name__}: {error}"[:300])
+                continue
+            tell(OUT, "estimators", name, lanes=lanes, form=form, **figures)
+            if form == "kernel":
+                found[lanes] = given, seconds
+            elif lanes in found:
+                ours, least = found[lanes]
+                pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(given), strict=True)
+                apart = [np.max(np.abs(np.float64(a) - np.float64(b)), initial=0) for a, b in pairs]
+                tell(OUT, "estimators", f"{name} kernel over xla", lanes=lanes, ratio=seconds / least,
+                     apart=float(max(apart)))  # fmt: skip
 
 
 def flags(label: str) -> None:
@@ -597,7 +631,8 @@ def once(name: str) -> None:
 
 PARTS: dict[str, Callable[[str], None]] = {
     "first": first, "about": about, "routes": routes, "rates": rates, "correct": correct, "sweeps": sweeps,
-    "catalogue": catalogue, "grid": grid, "estimators": estimators, "flags": flags, "profile": profile, "once": once,
+    "catalogue": catalogue, "grid": grid, "peers": peers, "estimators": estimators, "flags": flags, "profile": profile,
+    "once": once,
 }  # fmt: skip
 
 
@@ -642,13 +677,17 @@ def main() -> None:
         tell(out, "day", "took", seconds=round(time.monotonic() - began))
         if failed == ["first"]:
             raise SystemExit(f"gpu.py: no sweep runs here, so nothing was measured:\n{(out / 'log.txt').read_text()}")
-    text = table(rows_of(out))
-    print(text)
+    import gpu_peers
+
+    rows = rows_of(out)
+    text, beside = table(rows), gpu_peers.table(rows)
+    print(text, beside, sep="\n")
     if not chosen.rows:
         with (out / "report.md").open("a") as file:
-            file.write(f"\n{text}")
+            file.write(f"\n{text}\n{beside}")
     if chosen.write:
         put_between(Path(chosen.write), "gpu-day", text)
+        put_between(Path(chosen.write), "gpu-peers", beside)
     if failed:
         raise SystemExit(f"gpu.py: these parts failed, see {out / 'log.txt'}: {', '.join(failed)}")
 

@@ -1,8 +1,10 @@
 """The benchmarks behind the pages at tiny sizes: they run, count what there is, and write what the pages show."""
 
+import ctypes
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +12,11 @@ from pathlib import Path
 import audit
 import families
 import gpu
+import gpu_peers
 import gpu_static
 import jax
 import jax.numpy as jnp
+import numpy as np
 import parts
 import performance
 import pytest
@@ -326,7 +330,8 @@ def test_a_gpu_day_measures_what_it_says(day):
     assert done.returncode == 0, done.stderr
     rates = {row["form"]: row["rate"] for row in rows if row["part"] == "rates" and row["name"] == "ucb1"}
     assert rates.keys() == {"cc", "scan"} and min(rates.values()) > 0
-    assert [row["name"] for row in rows if row["part"] == "grid"] == ["private_batched first", "private_batched second"]
+    turns = [row["name"] for row in rows if row["part"] == "grid"]
+    assert turns == [f"private_batched {turn}" for turn in ("first", "second", "second process")]
     assert "| `ucb1` | 64 | " in done.stdout
 
 
@@ -338,6 +343,63 @@ def test_a_gpu_day_runs_to_its_end(day):
     assert not [row for row in rows if "note" in row or any(key.startswith("error") for key in row)]
     assert all(row["near"] == 1 for row in rows if row["part"] == "catalogue")
     assert all(row["right"] for row in rows if row["part"] == "correct")
+    played = {row["by"]: row["same_game"] for row in rows if row["part"] == "peers" and "missing" not in row}
+    assert played.keys() >= {"our kernel", "our scan", "JAX, threefry", "JAX, rbg"} and all(played.values())
+
+
+def test_what_waits_for_a_card_fits_into_six_minutes(monkeypatch, tmp_path):
+    assert sum(part.seconds for part in gpu.FIRST) <= gpu.FIRST_SECONDS == 360
+    began = []
+
+    def run(command, **_):
+        began.append(command[command.index("--part") + 1])
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(gpu.subprocess, "run", run)
+    for minutes, expected in ((6, gpu.FIRST), (10, gpu.DAY)):
+        began.clear()
+        assert gpu.day(tmp_path, 60 * minutes, True, [64], [], str(tmp_path)) == []
+        assert began == ["first", *(part.name for part in expected)]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler (cc)")
+@pytest.mark.parametrize(("name", "regret"), [("ucb1", 94.0), ("exp3", 81.4)])
+def test_peers_in_c_play_what_we_play(name, regret, tmp_path):
+    """Text for a card, by a C compiler. `our_ucb1` and `our_exp3` have these means on 4,096 lanes of 500 plays."""
+    words = "static struct { int x; } blockIdx, blockDim = {1}, threadIdx;\n"
+    words += "typedef struct { unsigned x, y, z, w; } uint4;\n#define make_uint4(...) ((uint4){__VA_ARGS__})\n"
+    (wrote,) = (texts for by, (_, _, texts) in gpu_peers.peers(name).items() if by.startswith("CuPy"))
+    text = "".join(wrote[:2]).replace('extern "C" __global__', "static").replace("__device__", "static")
+    lanes = "for (; blockIdx.x < lanes; blockIdx.x++) play(means, plays, seed, lanes, out);"
+    given = "const float *means, int plays, unsigned seed, int lanes, float *out"
+    head = "#include <math.h>\n#include <stdbool.h>\n"
+    (tmp_path / "peer.c").write_text(f"{head}{words}{text}void all({given}) {{ {lanes} }}\n")
+    command = ["cc", "-O1", "-shared", "-fPIC", "-w", "-o", tmp_path / "peer.so", tmp_path / "peer.c", "-lm"]
+    subprocess.run(command, check=True)
+    means, out = np.float32(gpu_peers.MEANS), np.zeros((20, 4096), np.float32)
+    play = ctypes.CDLL(str(tmp_path / "peer.so")).all
+    play(means.ctypes.data_as(ctypes.c_void_p), 500, 0, 4096, out.ctypes.data_as(ctypes.c_void_p))
+    assert out[-1].mean() == pytest.approx(regret, abs=0.6)  # a standard error is 0.1
+    assert np.all(np.diff(out, axis=0) >= 0) and out[0].max() <= 25 * 0.8001
+
+
+def test_the_table_of_peers():
+    assert gpu_peers.table([]) == "No card has played these yet: their rows are to come.\n"
+    assert gpu_peers.count_lines(("int x;\n\n// why\n  return x;\n", gpu_peers.why_missing)) == 2 + 9
+    shared = {"part": "peers", "name": "ucb1", "lanes": 128, "lines": 4}
+    played = shared | {"same_game": True, "rate": 4e9, "to_numpy": 1e9, "first": 2.0}
+    rows = [
+        played | {"by": "our kernel"},
+        played | {"by": "our scan", "rate": 5e9},
+        played | {"by": "Numba, xoroshiro128p", "rate": 2e9, "first": 0.5},
+        played | {"by": "JAX, rbg", "rate": 9e9, "same_game": False},
+        shared | {"by": "CuPy, Philox", "missing": "ModuleNotFoundError: No module named 'cupy'"},
+    ]
+    found = gpu_peers.table(rows)
+    assert "| `ucb1` | 128 | Numba, xoroshiro128p | 2e+09 | 1e+09 | 0.5 | 4 |" in found
+    assert "| JAX, rbg | plays something else | - | - | 4 |" in found
+    assert "| CuPy, Philox | ModuleNotFoundError: No module named 'cupy' | - | - | 4 |" in found
+    assert found.endswith("xoroshiro128p to the end of its first call (4.0 times, `ucb1`, 128 lanes).\n")
 
 
 def test_the_table_of_a_gpu_day():
