@@ -21,7 +21,8 @@ has changed since the last day and what is waited for (`FIRST`) before the rest 
 * `routes`: whether kernels launch by each route and play what the scan plays;
 * `catalogue`: every program of the catalogue in its small case, kernel beside scan: the share of seeds with one regret;
 * `estimators`: seconds a call by kernel and by XLA's operations, and how far apart the results are;
-* `flags`: the scan under flags of XLA; `profile`: NVIDIA's profiler on one launch, where it is installed.
+* `flags`: the scan under flags of XLA; `profile`: NVIDIA's profiler on one launch, where it is installed;
+* `options`: forms of kernels that wait for a card's figures, beside today's (`gpu_options.py`).
 
 Every part is a process, so that nothing one of them does stops the others; several compile at a time and take turns on
 the GPU where they time. Rows are written as they come. A part that fails is named at the end, and the status is 1.
@@ -80,7 +81,10 @@ FIRST = (
 )
 LOOPS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN,CUSTOM_CALL,WHILE,CONDITIONAL"
 AFTER = (
-    # Forms of kernels that are not in use yet come here, as a part `options`.
+    Part("options", 110, (
+        "shared ucb1-100", "loop thompson", "launch ucb1", "shared exp3-100", "loop shared thompson", "launch exp3",
+        "loop thompson-100", "shared htinf-100",
+    )),
     Part("routes", 90),
     Part("rates", 110, (
         "private_batched", "thompson", "prm_elimination", "online_ucb", "byzantine_ucb", "ldp_linucb", "thompson-100",
@@ -359,6 +363,7 @@ class Plays:
         host, marks = stack_cases([host_case(laid_out.cells[0])], laid_out.dtype)
         leaves, treedef = jax.tree.flatten(marks)
         run = functions_of_group(group.parts, tuple(leaves), treedef, 1, len(group.times))
+        self.run, self.group, self.leaves = run, group, tuple(leaves)
         self.host, self.times = jax.device_put((host, group.times.astype(np.int32)), device())
         self.seeds, self.marks = np.arange(lanes, dtype=np.uint32), group.times
         self.span = max(group.schedule, key=lambda span: span.repeats)
@@ -629,10 +634,17 @@ def once(name: str) -> None:
     Plays(name, all_lanes()[0], kernel_form()).played(500)
 
 
+def options(name: str) -> None:
+    """Forms of kernels that wait for a card's figures."""
+    import gpu_options
+
+    gpu_options.time_option(name)
+
+
 PARTS: dict[str, Callable[[str], None]] = {
     "first": first, "about": about, "routes": routes, "rates": rates, "correct": correct, "sweeps": sweeps,
     "catalogue": catalogue, "grid": grid, "peers": peers, "estimators": estimators, "flags": flags, "profile": profile,
-    "once": once,
+    "once": once, "options": options,
 }  # fmt: skip
 
 
