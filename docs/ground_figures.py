@@ -21,8 +21,6 @@ import numpy as np
 import study_tables as pages
 
 from jaxbandits import mechanisms, theory
-from jaxbandits.papers.private_adversarial.experts_map import NUM_ARMS as EXPERTS_ARMS
-from jaxbandits.papers.private_adversarial.experts_map import compute_bounds_map
 from jaxbandits.papers.private_robust_mab.moment_order import EPSILONS, HORIZONS, slope_of_order
 from jaxbandits.papers.verdicts import Verdict
 
@@ -70,21 +68,6 @@ def find_largest(where: str, pattern: str, docs: Path) -> str:
     return _whole(max(found, key=lambda x: float(x.replace(",", ""))), f"{where} ~ {pattern}")
 
 
-def cells_of_batched_exp4() -> str:
-    """Of the cells of Table 2's third region on the map of `experts-map`, those in which batched EXP4 is best.
-
-    Rates are compared without logarithms and without the term √N/ε.
-    """
-    frame = compute_bounds_map(full=True)["bounds"]
-    region = frame[frame["region"] & frame["panel"].str.startswith("rates")]
-    horizons = region["panel"].str.extract(r"T = (\S+)")[0].astype(float)
-    arms, count = float(EXPERTS_ARMS), 0
-    for n, epsilon, horizon in zip(region["num_experts"], region["epsilon"], horizons, strict=True):
-        as_arms, local = math.sqrt(n * horizon / epsilon), math.sqrt(arms * horizon) / epsilon
-        count += n ** (1 / 6) * math.sqrt(arms) * horizon ** (2 / 3) / epsilon ** (1 / 3) <= min(as_arms, local)
-    return f"{count:,} of {len(region):,}"
-
-
 def round_up(x: float, digits: int = 2) -> str:
     step = 10.0 ** (math.floor(math.log10(x)) - digits + 1)
     return f"{math.ceil(x / step - 1e-9) * step:.10g}"
@@ -107,47 +90,6 @@ def lemma_5_1(log_ratio: float) -> float:
     """
     a = (1 - math.exp(log_ratio) / 2) * log_ratio / 4
     return (math.sqrt(0.05**2 + a) - 0.05) / 2
-
-
-def lemma_5_1_gamma(epsilon: float = 0.1, p: float = 4.0) -> str:
-    """The least γ, rounded up, at which the window of ⌊p/γ⌋ plays lies in the first batch of ⌈1/ε⌉ plays of one arm.
-
-    That arm is a fair coin, and p is less than the batch: E_p is that it is not arm 2.
-    """
-    batch = math.ceil(1 / epsilon)
-    gamma = math.ceil(1e3 * p / (batch + 1)) / 1e3
-    if not 0.35 <= p * epsilon <= 0.65 or p >= batch or math.floor(p / gamma) > batch:
-        raise ValueError("the lemma's conditions are not met")
-    return f"{gamma:g}"
-
-
-def largest_laplace(num_arms: float) -> float:
-    """The mean of the largest of K standard Laplace draws, log(K/2) + 0.577, for many arms."""
-    return math.log(num_arms / 2) + float(np.euler_gamma)
-
-
-def lemma_e4_ratio(num_arms: float = 1e4, horizon: float = 1e9) -> str:
-    """What the second entry of η's minimum costs over 11 λ √(KT log K) log(KT) + 10, at λ = 1/log(KT).
-
-    The plays of other arms add up to the mean of the largest of K Laplace draws, over η.
-    """
-    size = math.log(num_arms * horizon)
-    cost = largest_laplace(num_arms) * math.sqrt(num_arms * horizon) * (1 + 4 * math.log(horizon) / size)
-    return f"{cost / (11 * math.sqrt(num_arms * horizon * math.log(num_arms)) + 10):.2f}"
-
-
-def corollary_e3_ratio(num_arms: float = 1e8, horizon: float = 1e24, epsilon: float = 0.99) -> str:
-    """The same for Corollary E.3's tuning, over 2/ε (11 √(KεT log K) log(KεT) + 10) + 2/ε; two digits, rounded down.
-
-    ValueError where that bound says nothing.
-    """
-    plays = epsilon * horizon
-    cost = math.ceil(1 / epsilon) * largest_laplace(num_arms) * math.sqrt(num_arms * plays) * (1 + 4 * math.log(plays))
-    root = math.sqrt(num_arms * plays * math.log(num_arms))
-    bound = 2 / epsilon * (11 * root * math.log(num_arms * plays) + 11)
-    if bound >= horizon:
-        raise ValueError("the bound is above T")
-    return f"{math.floor(10 * cost / bound) / 10:g}"
 
 
 def slope(order: int, *, upper: bool) -> str:
@@ -239,18 +181,9 @@ def reconstruction_until() -> str:
 
 
 COMPUTED: dict[str, Callable[[], str]] = {
-    "cells_of_batched_exp4": cells_of_batched_exp4,
     "local_divergence": lambda: round_up(local_divergence()),
     "local_cost": local_cost,
     "lemma_5_1_least": lambda: f"{min(map(lemma_5_1, np.linspace(0.35, 0.65, 31))):.3f}",
-    "lemma_5_1_near": lambda: f"{lemma_5_1(0.69):.4f}",
-    "lemma_e4_ratio": lemma_e4_ratio,
-    "corollary_e3_ratio": corollary_e3_ratio,
-    "corollary_4_3_early": lambda: f"{theory.htinf_experts_bound(3, 1_000, 1):,.0f}",
-    "theorem_4_4_early": lambda: f"{theory.local_exp4_bound(3, 3, 1_000, 1):,.0f}",
-    "lemma_5_1_gamma": lemma_5_1_gamma,
-    # ε²/(6 log(1/δ)) + √(2/3) ε ≤ ε (A33)
-    "delta_of_theorem_4_5": lambda: round_up(1 / (6 * (1 - math.sqrt(2 / 3))), 3),
     "figure_1_crossing": figure_1_crossing,
     "error_with_the_clean_bound": error_with_the_clean_bound,
     "m1_over_its_order": lambda: over_order(

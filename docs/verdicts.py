@@ -73,15 +73,15 @@ IN_AN_APPENDIX = {
 NAMED_WORD = re.compile(r": (?:then )?([a-z ]{4,40})[.;]")  # what a figure would have made of a word
 
 
-EPSILON, DELTA, ARMS, EXPERTS = 0.1, 1e-5, (8,), (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
-OF_ARMS = (partial(theory.arms_bounds, *ARMS, epsilon=EPSILON, corrected=False), f"K = {ARMS[0]}, ε = {EPSILON}")
+EPSILON, DELTA, EXPERTS = 0.1, 1e-5, (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
 OF_EXPERTS = (
     partial(theory.experts_bounds, *EXPERTS, epsilon=EPSILON, delta=DELTA),
     f"K = {EXPERTS[0]}, N = {EXPERTS[1]}, ε = {EPSILON}",
 )
 # name -> the bounds with their constants as a function of T, and the sizes in words
-BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = dict.fromkeys(("htinf", "exp3", "ftpl"), OF_ARMS)
-BOUNDS |= dict.fromkeys(("bandit_to_experts", "local_exp4", "batched_exp4"), OF_EXPERTS)
+BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = dict.fromkeys(
+    ("bandit_to_experts", "local_exp4", "batched_exp4"), OF_EXPERTS
+)
 
 
 def text_with_words(study: str, docs: Path) -> str:
