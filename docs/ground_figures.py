@@ -23,7 +23,6 @@ import study_tables as pages
 from jaxbandits import mechanisms, theory
 from jaxbandits.papers.private_adversarial.experts_map import NUM_ARMS as EXPERTS_ARMS
 from jaxbandits.papers.private_adversarial.experts_map import compute_bounds_map
-from jaxbandits.papers.private_robust_mab.moment_order import EPSILONS, HORIZONS, slope_of_order
 from jaxbandits.papers.verdicts import Verdict
 
 DOCS = Path(__file__).resolve().parent
@@ -150,10 +149,6 @@ def corollary_e3_ratio(num_arms: float = 1e8, horizon: float = 1e24, epsilon: fl
     return f"{math.floor(10 * cost / bound) / 10:g}"
 
 
-def slope(order: int, *, upper: bool) -> str:
-    return f"{slope_of_order(order, EPSILONS[True], HORIZONS[True], upper=upper):.2f}"
-
-
 def figure_1_crossing(dim: int = 50, epsilon: float = 0.1, *, horizon: int = 10_000, source: Any = "theorem") -> str:
     """The T from which on the order of M2 is below that of M1, by the informal theorems, up to `horizon`.
 
@@ -271,6 +266,3 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "plays_of_remark_3_7": lambda: f"{5**10:,}",
     "plays_of_theorem_4_1": lambda: f"{5**8:,}",
 }
-for order in (2, 3, 4):
-    COMPUTED[f"slope_of_theorem_4_1_{order}"] = partial(slope, order, upper=False)
-    COMPUTED[f"slope_of_theorem_6_2_{order}"] = partial(slope, order, upper=True)
