@@ -21,7 +21,6 @@ import numpy as np
 import study_tables as pages
 
 from jaxbandits import mechanisms, theory
-from jaxbandits.papers.private_robust_mab.moment_order import EPSILONS, HORIZONS, slope_of_order
 from jaxbandits.papers.verdicts import Verdict
 
 DOCS = Path(__file__).resolve().parent
@@ -92,8 +91,6 @@ def lemma_5_1(log_ratio: float) -> float:
     return (math.sqrt(0.05**2 + a) - 0.05) / 2
 
 
-def slope(order: int, *, upper: bool) -> str:
-    return f"{slope_of_order(order, EPSILONS[True], HORIZONS[True], upper=upper):.2f}"
 
 
 def figure_1_crossing(dim: int = 50, epsilon: float = 0.1, *, horizon: int = 10_000, source: Any = "theorem") -> str:
@@ -204,6 +201,3 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "plays_of_remark_3_7": lambda: f"{5**10:,}",
     "plays_of_theorem_4_1": lambda: f"{5**8:,}",
 }
-for order in (2, 3, 4):
-    COMPUTED[f"slope_of_theorem_4_1_{order}"] = partial(slope, order, upper=False)
-    COMPUTED[f"slope_of_theorem_6_2_{order}"] = partial(slope, order, upper=True)
