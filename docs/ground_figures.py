@@ -105,26 +105,6 @@ def figure_1_crossing(dim: int = 50, epsilon: float = 0.1, *, horizon: int = 10_
     return f"{above[-1] + 1}"
 
 
-def over_order(study: str, statement: str, label: str, order: float) -> str:
-    """Regret in a line of a study over an order."""
-    (line,) = (x for x in pages.study_text(study, DOCS).splitlines() if x.startswith(f"| {statement} |"))
-    (regret,) = re.findall(rf"\b{label} ([\d,]+)", line)
-    return f"{float(regret.replace(',', '')) / order:.2f}"
-
-
-def error_with_the_clean_bound() -> str:
-    """The largest error with the clean variance bound over 2d√α, in the cells of `filter` with corruption."""
-    ratios = [
-        float(error) / (2 * float(dim) * math.sqrt(float(share)))
-        for dim, share, error in re.findall(
-            r"^\| error, d = (\d+), n = [\d,]+, α = (0\.\d+) \|.*clean bound ([\d.]+),",
-            pages.study_text("robust-linear/filter", DOCS),
-            flags=re.M,
-        )
-    ]
-    return f"{max(ratios):.2f}"
-
-
 def byzantine_useful_from(num_agents: int = 10, dim: int = 4, corruption: float = 0.3) -> str:
     """A power of ten up to which the last two terms of Theorem 6's bound without noise, with 200, exceed 2 N √d T."""
     factor = (2 - 2 * corruption) / (1 - 2 * corruption)
@@ -182,16 +162,6 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "local_cost": local_cost,
     "lemma_5_1_least": lambda: f"{min(map(lemma_5_1, np.linspace(0.35, 0.65, 31))):.3f}",
     "figure_1_crossing": figure_1_crossing,
-    "error_with_the_clean_bound": error_with_the_clean_bound,
-    "m1_over_its_order": lambda: over_order(
-        "robust-linear/dimension", "regret, d = 20, share 0%", "M1", theory.robust_linear_reward_bound(20, 100_000)
-    ),
-    "m2_over_its_order": lambda: over_order(
-        "robust-linear/dimension",
-        "regret, d = 5, share 0%",
-        "M2",
-        theory.robust_linear_action_bound(5, 100_000, source="theorem"),
-    ),
     "byzantine_useful_from": byzantine_useful_from,
     "agents_for_median_of_means": agents_for_median_of_means,
     "slack_of_lemma_12": slack_of_lemma_12,
