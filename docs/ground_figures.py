@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import study_tables as pages
 
-from jaxbandits import mechanisms, theory
 from jaxbandits.papers.verdicts import Verdict
 
 DOCS = Path(__file__).resolve().parent
@@ -120,38 +119,12 @@ def byzantine_useful_from(num_agents: int = 10, dim: int = 4, corruption: float 
     return f"10^{power - 1}"
 
 
-def agents_for_median_of_means() -> str:
-    """The fewest agents N at which 64/√N is no more than 4 C_α, α = 1/N."""
-    return f"{next(n for n in range(3, 10_000) if 64 / math.sqrt(n) <= 4 * (2 - 2 / n) / (1 - 2 / n))}"
-
-
-def slack_of_lemma_12() -> str:
-    """Of σ over R: (3 - √1.5) 8 C σ √(L ι k) covers (√2 - 1) 4 C (σ + R) √(L ι k)."""
-    owed, slack = 4 * (math.sqrt(2) - 1), 8 * (3 - math.sqrt(1.5))
-    return round_up(owed / (slack - owed))
-
-
-def attacks_that_double() -> str:
-    """With one of ten agents attacked: at how many of the attacks the mean's regret is more than twice what it was."""
-    text = pages.study_text("byzantine/attacks", DOCS)
-    grown = re.findall(r"^\| [^|]*: mean at 0, 0\.1, [^|]*\|  \| [\d.,]+, ([\d.]+),", text, flags=re.M)
-    if not grown:
-        raise ValueError("byzantine/attacks: no line is about the mean")
-    return f"{sum(float(x) > 2 for x in grown)} of {len(grown)}"
-
-
-def reconstruction_spends(epsilon: float = 4.0, delta: float = 0.001) -> str:
-    """The epsilon that Theorem 6's reconstructed noise spends at most: a message lies in as many nodes m as printed.
-
-    These m nodes move by √(6 m) L together, and each has noise of scale 8 √m L log(4/δ)/ε.
-    """
-    return f"{mechanisms.gaussian_epsilon(math.sqrt(6), 8 * math.log(4 / delta) / epsilon, delta):.2f}"
-
-
 def reconstruction_until() -> str:
-    """Up to which epsilon over log²(4/δ) that noise spends at most epsilon, by concentrated privacy; rounded down.
+    """Up to which ε/log²(4/δ) Theorem 6's reconstructed noise spends at most ε; rounded down.
 
-    With L = log(4/δ) it spends 3 ε²/(64 L²) + √(12 log(1/δ)) ε/(8 L), and the root over L is largest at δ = 1/4.
+    A message lies in as many nodes m as printed. They move by √(6 m) L together, and each has noise of scale
+    8 √m L log(4/δ)/ε. By concentrated privacy it spends, with ℓ = log(4/δ), 3 ε²/(64 ℓ²) + √(12 log(1/δ)) ε/(8 ℓ),
+    and the root over ℓ is largest at δ = 1/4.
     """
     share = math.sqrt(12 * math.log(4)) / (8 * math.log(16))
     return f"{math.floor(64 / 3 * (1 - share))}"
@@ -163,10 +136,6 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "lemma_5_1_least": lambda: f"{min(map(lemma_5_1, np.linspace(0.35, 0.65, 31))):.3f}",
     "figure_1_crossing": figure_1_crossing,
     "byzantine_useful_from": byzantine_useful_from,
-    "agents_for_median_of_means": agents_for_median_of_means,
-    "slack_of_lemma_12": slack_of_lemma_12,
-    "attacks_that_double": attacks_that_double,
-    "reconstruction_spends": reconstruction_spends,
     "reconstruction_until": reconstruction_until,
     "plays_of_remark_3_7": lambda: f"{5**10:,}",
     "plays_of_theorem_4_1": lambda: f"{5**8:,}",

@@ -672,7 +672,11 @@ def test_a_search_that_ends_where_it_stops_looking_gives_no_figure(monkeypatch):
         verdicts.useful_from(lambda horizon: 0.5)
     monkeypatch.setattr(pages, "study_text", lambda name, docs: "")
     with pytest.raises(ValueError):
+<<<<<<< HEAD
         ground_figures.attacks_that_double()
+=======
+        ground_figures.error_with_the_clean_bound()
+>>>>>>> cut_byz
 
 
 def test_a_row_that_names_what_is_not_there_says_so(tmp_path):
