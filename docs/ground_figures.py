@@ -268,8 +268,6 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "attacks_that_double": attacks_that_double,
     "reconstruction_spends": reconstruction_spends,
     "reconstruction_until": reconstruction_until,
-    "plays_of_remark_3_7": lambda: f"{5**10:,}",
-    "plays_of_theorem_4_1": lambda: f"{5**8:,}",
 }
 for order in (2, 3, 4):
     COMPUTED[f"slope_of_theorem_4_1_{order}"] = partial(slope, order, upper=False)
