@@ -137,6 +137,4 @@ COMPUTED: dict[str, Callable[[], str]] = {
     "figure_1_crossing": figure_1_crossing,
     "byzantine_useful_from": byzantine_useful_from,
     "reconstruction_until": reconstruction_until,
-    "plays_of_remark_3_7": lambda: f"{5**10:,}",
-    "plays_of_theorem_4_1": lambda: f"{5**8:,}",
 }
