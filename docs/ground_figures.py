@@ -3,7 +3,6 @@
 A row of verdicts.toml names them in `figures`: {name} of its text -> where from,
 
     "PAPER/FIGURE: statement ~ pattern"   what the pattern finds first in that line's cells
-    "largest: PAPER/FIGURE: statement ~ pattern"   the largest number that it finds in these lines; * is any text
     "page: privacy.md ~ pattern"          the same in a page
     "computed: name"                      a function of this file
 
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 import study_tables as pages
 
+from jaxbandits import theory
 from jaxbandits.papers.verdicts import Verdict
 
 DOCS = Path(__file__).resolve().parent
@@ -36,8 +36,6 @@ def find_figure(row: Verdict, name: str, docs: Path) -> str:
     if kind == "computed":
         return COMPUTED[rest]()
     where, _, pattern = rest.rpartition(" ~ ")
-    if kind == "largest":
-        return find_largest(where, pattern, docs)
     if kind == "page":
         text = (docs / where).read_text(encoding="utf-8")
     else:
@@ -54,16 +52,6 @@ def _whole(figure: str, source: str) -> str:
     if figure.endswith((",", ".")):
         raise ValueError(f"{source!r} is {figure!r}: give a pattern that ends before the comma or point")
     return figure
-
-
-def find_largest(where: str, pattern: str, docs: Path) -> str:
-    study, _, like = where.partition(": ")
-    shape = re.compile(".*".join(map(re.escape, like.split("*"))))
-    lines = (line.strip("| ").split(" | ") for line in pages.study_text(study, docs).splitlines())
-    found = [x for line in lines if shape.fullmatch(line[0]) for cell in line[1:] for x in re.findall(pattern, cell)]
-    if not found:
-        raise ValueError(f"nothing is {where} ~ {pattern}")
-    return _whole(max(found, key=lambda x: float(x.replace(",", ""))), f"{where} ~ {pattern}")
 
 
 def round_up(x: float, digits: int = 2) -> str:
@@ -88,8 +76,6 @@ def lemma_5_1(log_ratio: float) -> float:
     """
     a = (1 - math.exp(log_ratio) / 2) * log_ratio / 4
     return (math.sqrt(0.05**2 + a) - 0.05) / 2
-
-
 
 
 def figure_1_crossing(dim: int = 50, epsilon: float = 0.1, *, horizon: int = 10_000, source: Any = "theorem") -> str:
