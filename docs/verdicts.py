@@ -301,7 +301,7 @@ def verdict_cells(row: Verdict, docs: Path, studies: dict[str, Study]) -> list[s
     first = [row.number, claim, "\nunder a reading: ".join(words), ground]
     first = [text.replace("|", "\\|").replace("<", "&lt;").replace("\n", "<br>") for text in first]
     if row.copy:
-        lost = f", which has lost {row.lost}" if row.lost else ""
+        lost = f", which has lost, among others, {row.lost}" if row.lost else ""
         first[1] += f"<br>*In our copy{lost}:* {_verbatim(row.copy)}"
     return [*first, "<br>".join(measured), change.replace("<", "&lt;"), picture]
 
