@@ -315,24 +315,26 @@ def _verbatim(copy: str) -> str:
 def evidence(row: Verdict, docs: Path) -> str:
     """In brackets, how many lines about a claim could have contradicted it and do not, and their largest ratio.
 
-    ValueError where there are none, one contradicts the claim, or the largest ratio asks for another word.
+    Where a line has a share of a radius, that is a median over runs, and the words say so. ValueError where there are
+    none, one contradicts the claim, or the largest ratio asks for another word.
     """
     word = next((word for word in row.both_words if word in (REACHED, NOT_CONTRADICTED)), "")
     if not word:
         return ""
-    ratios = []
+    ratios, over_runs = [], ""
     for study in dict.fromkeys(pattern.partition(": ")[0] for pattern in row.rows):
         for statement, _, measured, here in lines_of(study, docs):
             if not row.about(study, statement) or here not in ("yes", "**no**"):
                 continue
-            ratio = re.search(r"([\d.]+) of (?:it|the bound|the radius)\b", measured)
+            ratio = re.search(r"([\d.]+) of (?:it|the bound|the (radius))\b", measured)
             if here == "**no**" or not ratio:
                 raise ValueError(f"{row.number}: {word}: {study}: {statement!r} has {here}, {measured}")
             ratios.append(float(ratio[1]))
+            over_runs = "median " if ratio[2] else over_runs
     if not ratios or (max(ratios) >= NEAR) != (word == REACHED):
         raise ValueError(f"{row.number}: {word}: its lines have ratios {ratios}: {REACHED} is from {NEAR} on")
     instances = "1 instance" if len(ratios) == 1 else f"{len(ratios)} instances"
-    return f" ({instances}; largest ratio {max(ratios):g})"
+    return f" ({instances}; largest {over_runs}ratio {max(ratios):g})"
 
 
 def lines_of(study: str, docs: Path) -> list[list[str]]:

@@ -714,7 +714,7 @@ def test_instances_and_the_largest_ratio_are_counted_in_the_lines(tmp_path):
     for word, lines, said in (
         (held, {"0.2 of it": "yes", "0.4 of the bound": "yes", "9 of it": "\u2013"}, "2 instances; largest ratio 0.4"),
         (held, {"0.2 of it": "yes"}, "1 instance; largest ratio 0.2"),
-        (reached, {"0.2 of it": "yes", "0.7 of the radius": "yes"}, "2 instances; largest ratio 0.7"),
+        (reached, {"0.2 of the radius": "yes", "0.7 of the radius": "yes"}, "2 instances; largest median ratio 0.7"),
         (reached, {"0.2 of it": "yes"}, None),
         (held, {"0.7 of it": "yes"}, None),
         (held, {"1.1 of it": "**no**"}, None),
