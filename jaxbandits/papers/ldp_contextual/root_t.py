@@ -46,7 +46,7 @@ def claims(results: Results) -> Claims:
             regret = final.sel(algorithm=row.algorithm, epsilon=row.epsilon).transpose("horizon", "seed").values
             both = [f"{x.mean():,.0f} (median {np.median(x):,.0f})" for x in regret]
             measured = f"{slope_text(row)}; regret {series(ds['horizon'], both, '{y} at {x:,}')}"
-            paper = "is 1/2 possible? (Section 5, open question)" if row.algorithm in LOCAL else ""
+            paper = "is 1/2 possible? (Section 6, open question)" if row.algorithm in LOCAL else ""
             yield Claim(f"exponent of T, d = {dim}, {row.epsilon}: {row.algorithm}", paper, measured)
         for world, (base, T) in product(WORLDS, ((OURS, end), (UNIFORM, short))):
             found = of_each(final.sel(epsilon=world, horizon=T))
@@ -61,4 +61,4 @@ def draw(place: int, world: str, results: Results) -> plot.Plot:
 
 
 PICTURES = {"thin": partial(draw, 0, "ε = 10, thin"), "thick": partial(draw, -1, "ε = 1, thick")}
-STUDY = Study(__doc__, "Section 5, open question; docs/formulas/ldp_contextual.md#instrument", sweeps, PICTURES, claims)
+STUDY = Study(__doc__, "Section 6, open question; docs/formulas/ldp_contextual.md#instrument", sweeps, PICTURES, claims)
