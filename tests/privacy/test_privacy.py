@@ -405,7 +405,9 @@ def test_unbounded_rewards_make_bounded_guarantees_infinite():
     assert ledger(algorithm, bounded).epsilon < INF
     unbounded = partial(catalogue.linear, noise="gaussian")
     told = ledger(algorithm, unbounded)
-    assert told.epsilon == INF and told.events[0].sensitivity == INF and "inf" in repr(told)
+    assert told[1:3] == (INF, 0) and told.rows()[["sensitivity", "epsilon"]].values.tolist() == [[INF, INF]]
+    spent = algorithm.guarantee._replace(spend=lambda params: (1.0, 0.125))
+    assert ledger(algorithm._replace(guarantee=spent), unbounded)[1:3] == (INF, 0) and "inf" in repr(told)
     clipped = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
     assert ledger(clipped, partial(jb.environments.gaussian_arms, means=[0.0, 1.0])).epsilon == 1.0
 

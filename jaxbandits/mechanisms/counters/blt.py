@@ -113,9 +113,8 @@ def mean_squared_deviation(gaps: Gaps, releases: float) -> float:
 
 def coefficients(gaps: Gaps, releases: int) -> np.ndarray:
     """The first column [releases]."""
-    decay = np.exp(np.log1p(-gaps.theta) * np.arange(max(releases - 1, 0))[:, None]) if len(gaps.theta) else None
-    rest = decay @ strengths(gaps) if decay is not None else np.zeros(max(releases - 1, 0))
-    return np.concatenate([[1.0], rest])[:releases]
+    decay = np.exp(np.log1p(-gaps.theta) * np.arange(releases - 1)[:, None])
+    return np.concatenate([[1.0], decay @ strengths(gaps)])
 
 
 def column_norm(coefficient: np.ndarray, participations: int, separation: int) -> float:
