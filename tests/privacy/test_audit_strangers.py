@@ -1,5 +1,6 @@
 """Audits of other people's learners: planted faults are refuted, inputs are neighbours, and what is wrong is said."""
 
+import contextlib
 import math
 import sys
 from functools import partial
@@ -12,7 +13,7 @@ from private_strangers import FAULTS, HONEST, Episodes, Unseeded, audit
 import jaxbandits as jb
 from jaxbandits import strangers_process
 from jaxbandits.auditing import strangers
-from jaxbandits.auditing.scores import AuditScore, ThresholdTest, fit_tables
+from jaxbandits.auditing.scores import AuditScore, TableScore, ThresholdTest, fit_all, fit_tables
 from jaxbandits.auditing.transcripts import Seeds
 from jaxbandits.cli import main
 
@@ -197,6 +198,11 @@ def test_contexts_are_public_and_rewards_fill_the_range():
     claim = CLAIMS["user"]
     assert claim.contexts.shape == (12, 3, 6) and len(np.unique(claim.contexts, axis=0)) == 12
     np.testing.assert_array_equal(claim.contexts, claim_of(USERS, "decision set", unit="user").contexts)
+    rows = partial(e.contextual_table, features=[[1.0], [5.0], [3.0]], rewards=[[0.25, -0.5]] * 3, shuffle=False)
+    claim = claim_of(rows, "row", horizon=4)
+    shown = rows().facts["rows"].apply([[1.0], [5.0], [3.0], [1.0]])  # from the first row on
+    np.testing.assert_allclose(claim.contexts, shown, rtol=1e-6)
+    assert claim.rewards == (-0.5, 0.25)
     assert claim_of(partial(e.bernoulli_losses, means=[0.1, 0.2])).rewards == (0, 1)
     assert claim_of(partial(e.gaussian_arms, means=[0.0, 0.0])).rewards == (-32, 32)  # without bounds
 
@@ -232,9 +238,19 @@ def test_what_the_attacker_sees():
         (2, 1.0, 0.5, "finite number 0 of the view"), (7, 1.0, 0.5, "arm 1 in play 2"),
         (7, -1.0, -0.5, "another arm than 1 in play 2"), (10, -2.0, -1.0, "no change after play 1"),
         (13, 1.0, 1.5, "at least 2 plays of arm 1"), (13, -1.0, -1.5, "at most 1 plays of arm 1"),
+        (3, -1.0, -0.5, "no finite number 1 of the view"), (11, 1.0, 0.5, "a change after play 2"),
+        (12, 1.0, 2.5, "at least 3 plays of arm 0"), (12, -1.0, -0.5, "at most 0 plays of arm 0"),
     ):  # fmt: skip
         reads = AuditScore("linear", np.array([column]), np.array([abs(score)]), np.zeros(1), np.zeros(1))
         assert crew.describe_test(ThresholdTest(reads, int(np.sign(score)), threshold, 1.0)) == words
+    for column, words in ((12, "1 to 2 plays of arm 0"), (0, "some number 0 of the view")):
+        middle = TableScore(np.array([column]), (np.array([0.5, 2.5]),), np.arange(3), np.array([-1.0, 1.0, -1.0]))
+        assert crew.describe_test(ThresholdTest(middle, 1, 0.5, 1.0)) == words
+    for number, more in ((4, ""), (6, " and 2 more")):
+        columns, none = np.array([1, 2, 7, 10, 12, 13])[:number], np.zeros(number)
+        several = ThresholdTest(AuditScore("linear", columns, none, none, none), 1, 0.5, 1.0)
+        words = "number 1 of the view, finite number 0 of the view, arm 1 in play 2, a change after play 1"
+        assert crew.describe_test(several) == words + more
     with pytest.raises(ValueError, match=r"view shows 150,000 numbers of a run, at most 131072: let it return fewer"):
         strangers.Crew(claim_of(horizon=3), [], None)._tabulate(stream, arms, np.zeros((2, 150_000)))
     # her own arm, of play 2, is the private user's
@@ -347,6 +363,25 @@ def test_which_inputs_stay_by_hand():
     assert best(left, [5, 4, 3, 2, 2], [1, 2, 3, 4, 5], 9) == [(0, 0), (1, 1), (0, 1), (1, 0)]
 
 
+def test_whether_seeds_repeat_and_where_a_search_begins(monkeypatch):
+    crew, runs = strangers.Crew(claim_of(), [None] * 3, Seeds(0)), np.arange(6.0).reshape(2, 3)
+    for others, alike in (([0, 0], True), ([0, 1], False), ([1, 1], False)):
+        crew.play_streams = lambda jobs, others=others: [runs, *(runs + x for x in others)]
+        assert strangers._meet(crew, None, 1000) is alike
+    seen = []
+
+    def choose_pairs(crew, runs, seed):
+        seen.append((crew.claim, crew.started, crew.seeds.next, runs, seed))
+        return ["a pair"], "words"
+
+    monkeypatch.setattr(strangers, "choose_pairs", choose_pairs)
+    monkeypatch.setattr(strangers, "processes", lambda number: contextlib.nullcontext(["one"] * number))
+    monkeypatch.setattr(strangers, "cores", lambda: 2)
+    with strangers.search(CLAIMS["reward"], 2000, 5) as (source, *found):
+        assert (found, source.fit, source.confidence) == ([["a pair"], "words"], fit_all, 0)
+    assert seen == [(CLAIMS["reward"], ["one", "one"], Seeds(5).next, 2000, 5)]
+
+
 class Finds(strangers.Crew):
     """Numbers that no process plays: constant; as the seed says, or anew, a little more where the private play pays 1,
     by another number for every input; 1 where that is play 6 and others pay 0.5.
@@ -355,9 +390,11 @@ class Finds(strangers.Crew):
     def __init__(self, claim, repeats):
         super().__init__(claim, [None], Seeds(0))
         self.rng, self.repeats, self.requests, self.more = np.random.default_rng(0), repeats, [], {}
+        self.tried = []
 
     def play_streams(self, jobs):
         self.requests.append((len(jobs), len(jobs[0][1])))
+        self.tried.append([stream for stream, _ in jobs])
         assert all(np.array_equal(seeds, jobs[0][1]) for _, seeds in jobs)
         for stream, seeds in jobs:
             found = (stream.play, stream.edit, stream.others) == (6, "1", "0.5")
@@ -387,8 +424,15 @@ def test_how_many_runs_choose_the_inputs(monkeypatch, capsys):
         asked.clear()
         crew = Finds(CLAIMS["reward"], repeats)
         first = crew.seeds.next
-        pairs, words = strangers.choose_pairs(crew, runs, seed=0)
+        pairs, words = strangers.choose_pairs(crew, runs, seed=3)
         assert crew.requests == met + stages
+        order = np.random.default_rng(3).permutation(12)  # all patterns together soon try every play
+        plays, few = [(j + line) % 12 for j in range(12) for line in range(33)], crew.tried[2][::2]
+        assert [stream.play for stream in few] == (order[plays[: len(few)]] + 1).tolist()
+        drawn = next((stream for stream in few if stream.others == "at random (number 1)"), None)
+        others = np.arange(12) != drawn.play - 1 if drawn else []
+        expected = pattern_of(CLAIMS["reward"], "at random (number 1)").rewards
+        assert (drawn is None) == (len(few) < 30) and (not drawn or (drawn.rewards == expected)[others].all())
         assert crew.seeds.next - first == 8 + sum(seeds for _, seeds in stages)
         expected = [(prior, k == 2) for k, (number, _) in enumerate(stages) for prior in [priors[k]] * (number // 2)]
         assert asked == expected
