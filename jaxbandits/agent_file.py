@@ -40,7 +40,7 @@ def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> No
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `write` was given, and releases. ValueError for another file, or one of another release."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(path) as file:
             arrays = dict(file)
         about = json.loads(str(arrays.pop("about")))
         known = about["format"] == FORMAT

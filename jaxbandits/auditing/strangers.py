@@ -48,7 +48,7 @@ FEATURES: dict[str, Callable[[Any, int], Any]] = {
     "with another arm's features": lambda x, t: np.roll(x[t], 1, axis=0),
 }
 SEARCH_SHARE = 2  # so many times less than `runs` are played to choose inputs, besides
-SEARCH_RUNS = 1000, 40_000  # at least and at most
+MAX_SEARCH_RUNS = 40_000
 SHARES = 0.4, 0.3, 0.3  # of the search's runs, in each of its stages
 LEAST = 2, 16, 32  # runs on an input in each
 AT_MOST = 1 << 14, 64, 16  # pairs of inputs in each
@@ -160,7 +160,10 @@ class Stream(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """What all plays but one pay: `rewards`, and `one` from an arm in so many plays before that one."""
+    """What all plays but one pay: `rewards`, and `one` from an arm in so many plays before that one.
+
+    Where fewer are before it, those that follow pay it, too.
+    """
 
     words: str
     rewards: Values  # [T, K], or [T, K, K] by the arm of the play before
@@ -189,8 +192,7 @@ def list_patterns(claim: Claim, seed: int) -> list[Pattern]:
     found = [Pattern(f"{x:g}", np.full(shape, x)) for x in (low, high, (low + high) / 2)]
     for one, rest, sizes in ((high, low, AHEAD), (low, high, AHEAD_BELOW)):
         for plays, arm in itertools.product([size for size in sizes if size < claim.horizon], ends):
-            words = f"{rest:g}, but {one:g} of arm {arm} in the {plays} before"
-            found.append(Pattern(words, np.full(shape, rest), arm, plays, one))
+            found.append(Pattern(f"{rest:g}, but {one:g} of arm {arm}", np.full(shape, rest), arm, plays, one))
     for period, arm in itertools.product(PERIODS, ends):
         pays = (np.arange(claim.horizon)[:, None] % period == 0) & (arms == arm)
         found.append(Pattern(f"{low:g}, but {high:g} of arm {arm} in one of {period}", np.where(pays, high, low)))
@@ -221,15 +223,16 @@ def list_rows(claim: Claim) -> list[tuple[PrivateRow, PrivateRow]]:
 
 def make_stream(claim: Claim, pattern: Pattern, private: PrivateRow, play: int) -> Stream:
     """An input. play: the private one, from 0."""
-    rewards, contexts, words = np.array(pattern.rewards), claim.contexts, private.words
+    rewards, contexts, words, others = np.array(pattern.rewards), claim.contexts, private.words, pattern.words
     if pattern.before:
         first = max(0, play - pattern.before)
-        rewards[first : first + pattern.before + 1, pattern.arm] = pattern.one
+        last = first + pattern.before
+        rewards[first : last + 1, pattern.arm], others = pattern.one, f"{others} in plays {first + 1} to {last + 1}"
     rewards[play] = private.row
     if private.features and contexts is not None:
         contexts, words = contexts.copy(), f"{words} {private.features}"
         contexts[play] = FEATURES[private.features](claim.contexts, play)
-    return Stream(play + 1, words, pattern.words, rewards, contexts)
+    return Stream(play + 1, words, others, rewards, contexts)
 
 
 # ---- runs
@@ -336,7 +339,7 @@ def choose_pairs(crew: Crew, runs: int, seed: int) -> tuple[list[tuple[Stream, S
     Sets the columns of the crew.
     """
     claim, T = crew.claim, crew.claim.horizon
-    budget = int(np.clip(runs // SEARCH_SHARE, *SEARCH_RUNS))
+    budget = min(runs // SEARCH_SHARE, MAX_SEARCH_RUNS)
     known, rows = list_patterns(claim, seed), list_rows(claim)
     lines = list(itertools.product(known, rows))
 

@@ -341,7 +341,8 @@ def feature_dim(environment: Environment, params: Any) -> int:
     if not hasattr(shown, "shape"):
         name = environment.config.get("name")
         raise ValueError(f"environment: unit 'user' needs contexts of features, {name} has none")
-    return int(shown.shape[-1])
+    *_, dim = shown.shape
+    return int(dim)
 
 
 def setting_of(algorithm: Algorithm, environment: Environment, whole: bool, adaptive: bool) -> AuditSetting:

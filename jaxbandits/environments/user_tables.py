@@ -325,7 +325,7 @@ def _of_npz(path: Path, words: tuple[str, ...], label: str | int | None) -> Tabl
     import pandas as pd
 
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
     except Exception as error:
         raise ValueError(

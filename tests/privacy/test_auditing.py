@@ -629,6 +629,9 @@ def test_the_most_distant_inputs_and_the_numbers_that_vary(monkeypatch):
         _, columns, arms = transcripts.furthest(Given(numbers, 3), one, transcripts.Seeds(0), whole)
         assert columns.tolist() == kept and arms.tolist() == [4]
     assert len(transcripts.furthest(Given(numbers, 2), one, transcripts.Seeds(0), True)[1]) == 2
+    # without spread, however little they differ, before those with some
+    numbers[:, 2], numbers[:, 0] = np.repeat([0, 1e-6, 0], 16), np.repeat([0, 0, 1e-5], 16)
+    assert transcripts.furthest(Given(numbers, 3), one, transcripts.Seeds(0), True)[1].tolist() == [0, 2]
 
 
 def test_seeds_follow_each_other_and_begin_anywhere():

@@ -161,14 +161,16 @@ def normals(n, shape=()):
 def test_the_noise_is_made_of_the_draws_as_the_matrix_says(form):
     n, shape = 37, (2, 3)
     count = mechanisms.counter(form, horizon=n)
-    z = normals(n, shape)
-    if form == "tree":  # a node's draw is that of its last message
-        L = np.array([[float(i in _last_messages(t)) for i in range(1, n + 1)] for t in range(1, n + 1)])
-    elif form == "honaker":  # lower triangular, with the covariance of the full tree
-        L = np.linalg.cholesky(honaker_covariance(n))
-    else:
-        L = matrices(form, n, count)[0]
+    z, L = normals(n, shape), matrix_of_draws(form, n)
     np.testing.assert_allclose(run(count, n, shape), np.einsum("ti,iab->tab", L, z), atol=1e-9)
+
+
+def matrix_of_draws(form, n):
+    if form == "tree":  # a node's draw is that of its last message
+        return np.array([[float(i in _last_messages(t)) for i in range(1, n + 1)] for t in range(1, n + 1)])
+    if form == "honaker":  # lower triangular, with the covariance of the full tree
+        return np.linalg.cholesky(honaker_covariance(n))
+    return matrices(form, n, None)[0]
 
 
 def _last_messages(t):
@@ -502,7 +504,14 @@ def test_an_unknown_horizon(form, share):
     L = np.linalg.lstsq(*_many_runs(count, n), rcond=None)[0].T
     np.testing.assert_allclose(L @ z, found, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(L, axis=1), count.deviation(np.arange(1, n + 1)), rtol=1e-5)
-    np.testing.assert_allclose(np.triu(L, 1), 0, atol=1e-6)
+    expected = np.zeros((n, n))
+    for first in (1, 2, 4, 8, 16):  # a total from the last message of an epoch on, and before that a counter
+        expected[2 * first - 2 :, 2 * first - 2] = 1 / math.sqrt(share)
+        if inside := first - 1:
+            R = matrices(form, inside, None)[1]
+            at, norm = slice(first - 1, 2 * first - 2), np.linalg.norm(R, axis=0).max()
+            expected[at, at] = norm / math.sqrt(1 - share) * matrix_of_draws(form, inside)
+    np.testing.assert_allclose(L, expected, atol=1e-6)
     assert np.linalg.norm(np.linalg.solve(L, np.tril(np.ones((n, n)))), axis=0).max() <= 1 + 1e-6
 
 

@@ -405,7 +405,9 @@ def test_unbounded_rewards_make_bounded_guarantees_infinite():
     assert ledger(algorithm, bounded).epsilon < INF
     unbounded = partial(catalogue.linear, noise="gaussian")
     told = ledger(algorithm, unbounded)
-    assert told.epsilon == INF and told.events[0].sensitivity == INF and "inf" in repr(told)
+    assert told.epsilon == INF and told.events[0].sensitivity == INF
+    spent = algorithm.guarantee._replace(spend=lambda params: (1.0, 0.125))
+    assert ledger(algorithm._replace(guarantee=spent), unbounded)[1:3] == (INF, 0) and "inf" in repr(told)
     clipped = jb.algorithms.ldp_ucb(num_arms=2, horizon=10, epsilon=1.0)
     assert ledger(clipped, partial(jb.environments.gaussian_arms, means=[0.0, 1.0])).epsilon == 1.0
 
@@ -413,7 +415,10 @@ def test_unbounded_rewards_make_bounded_guarantees_infinite():
 @pytest.mark.parametrize("name", ["gaussian_arms", "student_arms", "pareto_arms", "lognormal_arms"])
 def test_arms_without_a_bound_void_bounded_guarantees(name):
     made = jb.algorithms.phased_elimination(actions=np.eye(3), horizon=40, epsilon=1.0)
-    assert ledger(made, getattr(jb.environments, name)(means=[0.9, 0.5, 0.3])).epsilon == INF
+    told = ledger(made, getattr(jb.environments, name)(means=[0.9, 0.5, 0.3]))
+    assert told.epsilon == INF and told.rows()[["noise", "sensitivity", "epsilon"]].values.tolist() == [
+        ["laplace", INF, INF]
+    ]
     assert ledger(made, jb.environments.bernoulli_arms(means=[0.9, 0.5, 0.3])).epsilon == 1.0
     assert ledger(made, jb.environments.gaussian_arms(means=[0.9, 0.5, 0.3], scale=0.0)).epsilon == 1.0
 

@@ -1,6 +1,7 @@
 """Learners as other people write them, in NumPy: UCB1, EXP3 and LinUCB by the literal listings of this folder."""
 
 import math
+import os
 
 import numpy as np
 from numpy_draws import NumpyDraws
@@ -95,3 +96,17 @@ class FailsLate(Told):
     def tell(self, arm, reward):
         if self.seed == 1 and self.plays == 20:
             raise ValueError("too late")
+
+
+class OneArm(Told):
+    def ask(self):
+        self.plays += 1
+        return 1
+
+
+class EndsLate(OneArm):
+    """Takes its process with it."""
+
+    def tell(self, arm, reward):
+        if self.seed == 1 and self.plays == 20:
+            os._exit(7)

@@ -9,12 +9,16 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from reference.strangers import ByItself, Exp3Stranger, FailsLate, LinUCBStranger, Told, UCB1Stranger
+from reference.strangers import ByItself, EndsLate, Exp3Stranger, FailsLate, LinUCBStranger, OneArm, Told, UCB1Stranger
 
 import jaxbandits as jb
+from jaxbandits.environments.data import pass_order
+from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.strangers_process import Player, PlayError, Rows, Stranger, play_many
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8, 0.5])
@@ -146,12 +150,34 @@ def test_literal_strangers_choose_the_arms_of_ours():
             np.testing.assert_array_equal(ds.pulls.sel(algorithm="theirs"), ds.pulls.sel(algorithm="ours"))
 
 
+def mix(params, state, draws, t, payload, view):
+    """Of what is paid, of another draw for the next arm, of the mean of the arm, and of draws of the attack's own."""
+    means = jnp.broadcast_to(view.truth.means, (*view.action.shape, 3))
+    own = jnp.take_along_axis(means, view.action[:, None], axis=-1)[:, 0]
+    other = view.sample((view.action + 1) % 3)
+    mixed = (
+        0.5 * payload
+        + 0.25 * other
+        + 0.125 * own
+        + 0.125 * draws.uniform(t)
+        + 0.001 * (view.t % 7).astype(payload.dtype)
+    )
+    return jnp.where(view.play, mixed, 9.0), False, state
+
+
+MIX = Attack(lambda params, draws: (), mix)
+
+
+def mixed_rewards():
+    return Adversary(MIX, ())
+
+
 def test_a_grid_reaches_make_and_an_adversary_the_rewards(monkeypatch):
     """Blocks of 64 plays, of which checkpoints cut some; corrupted rewards are those of ours."""
     from jaxbandits.sweeps.engines import strangers
 
     monkeypatch.setattr(strangers, "MOST_PLAYS", 64)
-    about = {"reward_adversary": functools.partial(jb.adversaries.huber, corruption=0.3), "dtype": "float64"}
+    about = {"reward_adversary": mixed_rewards, "dtype": "float64"}
     theirs = jb.foreign(UCB1Stranger, diagnose=lambda learner: {"last": learner.counts[2]})
     ds = jb.sweep(
         {"theirs": theirs, "ours": "ucb1"}, ARMS,
@@ -164,9 +190,47 @@ def test_a_grid_reaches_make_and_an_adversary_the_rewards(monkeypatch):
     assert np.isnan(ds["last"].sel(algorithm="ours")).all()
 
 
-def test_a_learner_that_draws_from_elsewhere_is_told_of():
+def test_regret_against_the_best_of_a_seed_s_own_order_and_numbers_that_some_runs_lack():
+    """One arm alone, against the arm that is best in hindsight of the rows that a seed has had."""
+
+    def diagnose(learner):
+        return {"kept": 2.5} if learner.seed != 4 else {"other": 1.0}
+
+    paid = np.random.default_rng(1).random((7, 3))
+    world = jb.environments.contextual_table(features=np.eye(7), rewards=paid, regret_against="fixed")
+    theirs = jb.foreign(OneArm, diagnose=diagnose)
+    ds = jb.sweep(theirs, world, horizon=10, seeds=range(3, 6), checkpoints=[2, 10], dtype="float64", **QUIET)
+    for seed in (3, 4, 5):
+        sums = paid[np.concatenate([pass_order(seed, turn, 7) for turn in (0, 1)])].cumsum(0)[[1, 9]]
+        np.testing.assert_allclose(ds.regret.sel(seed=seed)[0], sums.max(1) - sums[:, 1], atol=1e-9)
+    assert ds["kept"].values.tolist() == [[2.5, pytest.approx(np.nan, nan_ok=True), 2.5]] and "other" not in ds
+
+
+def test_a_process_that_ends_is_replaced(tmp_path):
+    strangers = {"one": OneArm, "bad": EndsLate, "two": Told}
+    strangers, cores = {label: jb.foreign(make, version=1) for label, make in strangers.items()}, jb.cores()
+    words = "bad, seed 1, the process that plays it ended with status 7"
+    jb.cores(1)
+    try:
+        with pytest.warns(RuntimeWarning, match="'bad' failed"), pytest.raises(jb.SweepError, match=words):
+            jb.sweep(strangers, ARMS, horizon=30, seeds=3, store=tmp_path, **QUIET)
+    finally:
+        jb.cores(cores)
+    kept = {}
+    for path in tmp_path.rglob("*.npz"):
+        key, seeds, _ = path.name.split(".")
+        first, stop = map(int, seeds.split("-"))
+        kept[key] = kept.get(key, 0) + stop - first
+    assert sorted(kept.values())[-2:] == [3, 3]  # all runs of the others
+
+
+def test_a_learner_that_draws_from_elsewhere_is_told_of(tmp_path):
+    about = {"horizon": 50, "store": tmp_path, **QUIET}
     with pytest.warns(UserWarning, match=r"ByItself: seed 2, played twice, chose other arms"):
-        jb.sweep(jb.foreign(ByItself), ARMS, horizon=50, seeds=range(2, 5), **QUIET)
+        jb.sweep(jb.foreign(ByItself, version=1), ARMS, seeds=range(2, 5), **about)
+    with warnings.catch_warnings():  # its first run is kept, and not played
+        warnings.simplefilter("error")
+        jb.sweep(jb.foreign(ByItself, version=1), ARMS, seeds=range(2, 6), **about)
     checked = jb.check(jb.foreign(ByItself), ARMS, horizon=50, seeds=2)
     assert [finding.rule for finding in checked.findings] == ["stranger"]
     assert jb.check(jb.foreign(Told), ARMS, horizon=50, seeds=2).passed

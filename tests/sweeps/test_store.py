@@ -32,7 +32,7 @@ from jaxbandits.sweeps.engines.local import this_machine
 from jaxbandits.sweeps.engines.one_call import Progress
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.storage import dataset_file, store
-from jaxbandits.sweeps.storage.store import Damaged, Store, pack, unpack
+from jaxbandits.sweeps.storage.store import BegunCall, Damaged, Store, pack, unpack
 from jaxbandits.sweeps.sweep import prepare_sweep
 
 A, E = jb.algorithms, jb.environments
@@ -616,6 +616,25 @@ def interrupted(directory, monkeypatch):
     return saved
 
 
+def test_where_a_call_stands_is_read_as_it_was_kept(tmp_path):
+    kept, lanes = BegunCall(("a" * 64, "b" * 64), 8, 16, 12, span=2, window=7), [np.arange(3), np.ones((2, 0), bool)]
+    made = Store(tmp_path)
+    made.prepare()
+    made.keep_begun(kept, [np.zeros(3)])
+    made.keep_begun(kept, lanes)  # in place of it
+    for call in (kept, kept._replace(span=0, window=0)):
+        begun, found = made.read_begun(call)
+        assert begun == kept and [(x.dtype, x.tolist()) for x in found] == [(x.dtype, x.tolist()) for x in lanes]
+    assert list(made.all_begun()) == [kept]
+    others = [{"keys": kept.keys[::-1]}, {"keys": kept.keys[:1]}, {"first": 16}, {"lanes": 12}, {"seeds": 16}]
+    for other in (kept._replace(**change) for change in others):
+        assert made.read_begun(other) is None
+        made.forget_begun(other)
+    assert made.read_begun(kept) is not None
+    made.forget_begun(kept)
+    assert made.read_begun(kept) is None and not made.reported
+
+
 def test_a_save_too_large_for_the_memory_is_not_taken_up(whole, tmp_path, monkeypatch, short, played):
     """What the last run died of does not kill this one."""
     monkeypatch.setattr(local, "_cores", 2)  # they share the memory
@@ -821,14 +840,17 @@ def test_large_results_are_read_as_they_are_asked_for(whole, tmp_path, monkeypat
     for name in ("x.nc", "x.zarr"):
         again = jb.load(jb.save(jb.load(tmp_path / "run"), tmp_path / name))
         xr.testing.assert_identical(again.load(), whole)
+    file = tmp_path / "x.zarr" / "regret" / ".zarray"
+    assert json.loads(file.read_text())["chunks"] == [1, *whole.regret.shape[1:]]  # one algorithm at a time
     jb.save(whole, tmp_path / "x.zarr")  # replaces it
     xr.testing.assert_identical(jb.load(tmp_path / "x.zarr").load(), whole)
-    file = tmp_path / "x.zarr" / "regret" / ".zarray"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"filters": [{"id": "pickle"}], "dtype": "|O"}))
     with pytest.raises(ValueError, match="asks for a pickle"):
         jb.load(tmp_path / "x.zarr")
     monkeypatch.undo()  # a small one is written at once
     xr.testing.assert_identical(jb.load(jb.save(whole, tmp_path / "small.zarr")), whole)
+    about = json.loads((tmp_path / "small.zarr" / "regret" / ".zarray").read_text())
+    assert about["chunks"] == list(whole.regret.shape)
     assert not [p for p in tmp_path.iterdir() if "part" in p.name]
 
 

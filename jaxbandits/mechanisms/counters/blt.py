@@ -87,8 +87,6 @@ def strengths(gaps: Gaps) -> np.ndarray:
 
 def column_norm_squared(gaps: Gaps, releases: float) -> float:
     """The squared norm of the first column, 1 + sum_ij omega_i omega_j (1 + theta_i theta_j + ...)."""
-    if not len(gaps.theta) or releases < 2:
-        return 1.0
     log = np.log1p(-gaps.theta)
     strong = strengths(gaps)
     return float(1 + strong @ powers_summed(log[:, None] + log, releases - 1) @ strong)
@@ -113,9 +111,8 @@ def mean_squared_deviation(gaps: Gaps, releases: float) -> float:
 
 def coefficients(gaps: Gaps, releases: int) -> np.ndarray:
     """The first column [releases]."""
-    decay = np.exp(np.log1p(-gaps.theta) * np.arange(max(releases - 1, 0))[:, None]) if len(gaps.theta) else None
-    rest = decay @ strengths(gaps) if decay is not None else np.zeros(max(releases - 1, 0))
-    return np.concatenate([[1.0], rest])[:releases]
+    decay = np.exp(np.log1p(-gaps.theta) * np.arange(releases - 1)[:, None])
+    return np.concatenate([[1.0], decay @ strengths(gaps)])
 
 
 def column_norm(coefficient: np.ndarray, participations: int, separation: int) -> float:
@@ -176,7 +173,7 @@ def interpolate_gaps(releases: float, error: str) -> Gaps:
 
 def gaps_of(releases: int, buffers: int, error: str, participations: int = 1, separation: int = 1) -> Gaps:
     """The gaps to use: tabled ones where there are, otherwise optimised ones."""
-    used = min(buffers, max(releases - 1, 0))
+    used = min(buffers, releases - 1)
     participations = min(participations, -(-releases // separation))
     known = used == TABLE_BUFFERS and participations == 1
     if known and (error == "max" or releases >= 2 ** min(TABLES["mean"])):

@@ -217,14 +217,13 @@ def _refuse_pickles(path: Path) -> None:
 
 def slabs(array: "xr.DataArray", max_bytes: int = 1 << 26) -> Iterator[np.ndarray[Any, Any]]:
     """The values in order, in pieces of at most about `max_bytes` bytes: a large array stays on disk."""
-    row = array.nbytes // max(len(array), 1) if array.ndim else 0
     if array.nbytes <= max_bytes or array.ndim == 0:
         yield array.values
-    elif row > max_bytes:
+    elif (row := array.nbytes // len(array)) > max_bytes:
         for i in range(len(array)):
             yield from slabs(array[i], max_bytes)
     else:
-        rows = max(1, max_bytes // max(row, 1))
+        rows = max_bytes // row
         for i in range(0, len(array), rows):
             yield array[i : i + rows].values
 

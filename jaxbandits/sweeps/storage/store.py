@@ -231,7 +231,7 @@ class Store:
         """Every unfinished call, without its lanes."""
         for path in sorted((self.home / "begun").glob("*.npz")):
             try:
-                with np.load(path, allow_pickle=False) as file:
+                with np.load(path) as file:
                     about = json.loads(str(file["about"]))
                 about.pop("sha256")
                 begun = BegunCall(**(about | {"keys": tuple(about["keys"])}))
@@ -330,7 +330,7 @@ def unpack(path: Path) -> tuple[dict[str, Any], Arrays]:
     except OSError as error:
         raise Unreadable(error.errno, f"cannot read {path} ({os.strerror(error.errno or 0)}): check the disk") from None
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        with np.load(io.BytesIO(content)) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about")))
         claimed = about.pop("sha256")
