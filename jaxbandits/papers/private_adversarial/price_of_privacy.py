@@ -194,7 +194,7 @@ def _where(epsilons, difference) -> str:
     negative = np.asarray(difference) < 0
     at = crossing(epsilons, difference)
     if math.isnan(at):
-        return f"at every ε in [{epsilons[0]:g}, {epsilons[-1]:g}]" if negative[0] else "at none of these ε"
+        return f"at every ε tried in [{epsilons[0]:g}, {epsilons[-1]:g}]" if negative[0] else "at none of these ε"
     elsewhere = "" if np.abs(np.diff(negative)).sum() == 1 else " and elsewhere again not"
     return f"{'below' if negative[0] else 'above'} ε = {at:.2g}{elsewhere}"
 
