@@ -532,7 +532,7 @@ def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
     monkeypatch.setattr(lower_bound, "statistics_frame", lambda results: pd.DataFrame(rows))
     found = {claim.statement: (claim.paper, claim.measured) for claim in lower_bound.claims({})}
     both, alone, none = (found.pop(f"{name}, ε = {x:g}") for name, x in (("A", 0.1), ("A", 0.01), ("B", 0.1)))
-    assert both[0] == "3 triples; regret at least 25 = 0.25 √(T/ε)" and "; second term 25, worst regret 70 [" in both[1]
+    assert both[0] == "3 triples; regret at least 25 = 0.25 √(T/ε)" and "; largest second term 25, worst regret 70 [" in both[1]
     assert f"largest τ₀ {latest}; 2 triples at 95%; regrets 30 on l, 70 on the worst l'" in both[1]
     assert alone[0].startswith("1 triples") and alone[1].endswith("on the worst l'")
     assert none == ("satisfied by no triple: says nothing", "regrets 30 on l, 70 on the worst l'")

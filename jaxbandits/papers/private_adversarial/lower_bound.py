@@ -187,7 +187,7 @@ def claims(results: Results) -> Claims:
         if row["second"] > 0:
             # No verdict: gamma T / 4 is half a median of what the regret on l is half the mean of, and the second term
             # is far below every regret, so that neither could fail.
-            measured += f"; second term {row['second']:,.0f}, worst regret {row['worst']:,.0f} "
+            measured += f"; largest second term {row['second']:,.0f}, worst regret {row['worst']:,.0f} "
             measured += f"[{format_number(row['worst_low'])}, ∞]"
         yield Claim(statement, paper, measured)
     applies = frame["satisfying"] > 0
