@@ -23,7 +23,14 @@ from jaxbandits.papers.across import coverage, named_epsilon, plain_thompson
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import equal_budget, favourable, figure_1, readings, root_t
-from jaxbandits.papers.private_adversarial import experts_map, lemmas, lower_bound, price_of_privacy, two_arms
+from jaxbandits.papers.private_adversarial import (
+    exp3_leak,
+    experts_map,
+    lemmas,
+    lower_bound,
+    price_of_privacy,
+    two_arms,
+)
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
@@ -659,3 +666,61 @@ def test_regret_is_divided_by_the_agents_that_do_not_attack():
     regrets = {"target": finals({0.0: 50, 0.2: 40, 0.4: 30}), "half the time": finals({0.0: 50, 0.4: 40})}
     frame = attack_ratios(regrets)
     assert frame["ratio"].tolist() == pytest.approx([1] * 5)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_words_of_the_leak_by_hand(monkeypatch, mirrored):
+    """The largest ratio is that of arm 0's probabilities, 0.97 over 0.01, or, mirrored, that of arm 1's."""
+    p = np.array([[0.5, 0.9, 0.6, 0.99], [0.5, 0.6, 0.06, 0.03]])
+    bounds = {exp3_leak.FIXED: [0.1, 0.9, 0.7], exp3_leak.TUNED: [0.3, 0.2, 0.4], exp3_leak.PRIVATE: [0.2, 0.8, 0.6]}
+    rows = [(f"{x}: measured", 10**k, y, True) for x, ys in bounds.items() for k, y in enumerate(ys, 1)]
+    rows += [(f"{x}: exact", 10**k, 2.5 * k, False) for x in (exp3_leak.FIXED, exp3_leak.TUNED) for k in (1, 2, 3)]
+    frame = pd.DataFrame(rows, columns=["algorithm", "horizon", "epsilon", "markers"])
+    monkeypatch.setattr(exp3_leak, "leak_frame", lambda results: frame)
+    *ends, plays, loss, fixed, tuned, private = exp3_leak.claims({"forced": 1 - p[::-1] if mirrored else p})
+    assert [one.measured for one in ends] == (["0.970000", "0.010000"] if mirrored else ["0.990000", "0.030000"])
+    assert plays.measured == "2 and 3" and loss.measured == f"{np.log(97):.2f}"
+    assert fixed.measured == "0.10 at T = 10, 0.90 at T = 100, 0.70 at T = 1,000; exactly 2.50, 5.00, 7.50"
+    assert tuned.measured.endswith("; exactly 2.50, 5.00, 7.50") and tuned.evidence is None
+    assert fixed.evidence == Interval("ε at T = 1,000", 0.7, np.inf, at_least=2.5)
+    assert private.evidence == Interval("ε at the T of the largest bound", 0.8, np.inf, at_most=1.0)
+
+
+def test_what_is_alike_is_asked_on_both_sides_of_one():
+    """OGD over Maler at each ε, and our regret over that of both SDP: the distance from 1 counts."""
+    values = {"Maler": [10, 10, 10], "OGD": [5, 13, 11], "SDP-Amp": [10, 1, 1], "SDP-Vec": [110 / 7, 1, 1]}
+    values |= {"JDP": [1, 1, 1], "LDP": [12, 20, 20], "own": [11, 4, 4]}
+    coords = {"algorithm": [*values], "epsilon": figure_1.EPSILONS, "seed": range(3)}
+    final = xr.DataArray(np.repeat(np.array([*values.values()], float)[..., None], 3, axis=2), coords, tuple(coords))
+    furthest = figure_1.alike(final, ["Maler", "OGD"])
+    assert furthest.measured == "0.50 times at ε = 0.2, 1.30 times at ε = 1, 1.10 times at ε = 10"
+    assert furthest.evidence == Interval("at ε = 0.2", 0.5, 0.5, 0.8, 1.2)
+    below, sdp, *others = figure_1.orders(final, "own")
+    assert sdp.measured == "1.10 times SDP-Amp, 0.70 times SDP-Vec"
+    assert (sdp.evidence.what, sdp.evidence.low) == ("ratio to SDP-Amp", pytest.approx(1.1))
+    assert below.measured == "nearest rival LDP: -1" and (below.evidence.low, below.evidence.high) == (-1, -1)
+    assert [one.measured for one in others] == ["nearest rival JDP: +3"] * 2  # +3 of every rival but LDP: the first
+
+
+def test_words_of_the_breakdown_by_hand():
+    """Two sizes whose texts are in another order, and cells whose extremes lie in different ones."""
+
+    def of(regret, arms, removals):
+        lanes = np.repeat(np.array(regret, float)[..., None, None], 2, axis=2)
+        told = {"active_arms": np.full((2, 3, 2), 9.0), "removals": np.zeros((2, 3, 2))}
+        told["active_arms"][0], told["removals"][0, :, 1] = np.array(arms)[:, None], removals
+        coords = {"algorithm": ["as printed", "tight, presieve"], "corruption_bound": [0.0, 0.1, 0.2], "seed": [0, 1]}
+        told = {name: (tuple(coords), x) for name, x in told.items()}
+        return xr.Dataset(told | {"regret": ((*coords, "t"), lanes)}, coords | {"t": [100]})
+
+    results = {
+        "10": of([[10, 30, 20], [1000, 1500, 2500]], [2, 3, 4], [0, 0, 5]),
+        "9": of([[10, 80, 19], [1000, 4000, 1100]], [2, 6, 7], [0, 4, 0]),
+    }
+    printed, tight, removed, arms, sizes = breakdown.claims(results)
+    assert printed.statement == "as printed: regret 10 without corruption"
+    assert printed.measured == "breaks in 2 of 4 cells; worst 8.0 at share 0.1, size 9"
+    assert tight.measured == "breaks in 2 of 4 cells; worst 4.0 at share 0.1, size 9"
+    assert removed.measured == "at most 5 removals in any run" and removed.evidence == Exact(5, at_least=1)
+    assert arms.measured.startswith("at least 6 of ") and arms.measured.endswith(" with reports of size 9")
+    assert sizes.measured == "size 9: up to 4.0; size 10: up to 2.5"
