@@ -20,6 +20,7 @@ import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.papers import shared
 from jaxbandits.papers.across import coverage, named_epsilon, plain_thompson
+from jaxbandits.papers.byzantine import attacks, regret
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import equal_budget, favourable, figure_1, readings, root_t
@@ -186,6 +187,9 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
     elsewhere = [x for x in points if not re.search(rf"(?<![\w.,]){re.escape(x)}(?!\w|[.,]\d)", words)]
     assert not elsewhere or name == "ldp-contextual/squared-errors"  # which computes fewer plays here
     for one, other in zip(claims, larger, strict=True):
+        for ends in re.findall(r"([\d.,]*\d)(?: to | \(largest )([\d.,]*\d)", one.measured):
+            low, high = (float(x.replace(",", "")) for x in ends)
+            assert low < high, (one.statement, one.measured)
         pairs = zip(numbers(one.measured), numbers(other.measured), strict=True)
         factors = (1,) if re.search(r"over that of|ratio", one.statement) else (1, 1e3, 1e-3)
         wrong = [(x, y) for (x, u), (y, v) in pairs if all(abs(y - f * x) > v + f * u for f in factors)]
@@ -724,3 +728,91 @@ def test_words_of_the_breakdown_by_hand():
     assert removed.measured == "at most 5 removals in any run" and removed.evidence == Exact(5, at_least=1)
     assert arms.measured.startswith("at least 6 of ") and arms.measured.endswith(" with reports of size 9")
     assert sizes.measured == "size 9: up to 4.0; size 10: up to 2.5"
+
+
+def under_attack(mean, median):
+    """Final regrets of two algorithms, by share of attacked agents."""
+    parts = [finals(mean), finals(median).assign_coords(algorithm=["geometric median"])]
+    return xr.concat(parts, "algorithm").assign_attrs(constant_along="{}")
+
+
+def test_what_breaks_and_what_holds_under_attack_by_hand():
+    """An agent loses 5 without an attack. Of 10, 8, 7 and 6 agents the mean loses most with few attacked ones."""
+    target = under_attack({0.0: 50, 0.2: 120, 0.3: 84, 0.4: 30}, {0.0: 50, 0.2: 48, 0.3: 56, 0.4: 300})
+    vector = under_attack({0.0: 50, 0.2: 160, 0.3: 35, 0.4: 30}, {0.0: 50, 0.2: 88, 0.3: 42, 0.4: 300})
+    *_, median, mean = attacks.claims({"target": target, "vector only": vector})
+    assert median.measured == "2.20 at worst, vector only at 0.2"
+    assert mean.measured == "more than 2 times the attack-free regret in 3 of 6 cells"
+    assert mean.evidence == Interval("ratio under vector only at 0.2", 4, 4, at_least=attacks.BROKEN)
+    *_, median, mean = regret.share_claims({"rules": vector.expand_dims("radius_scale", 3)})
+    assert median.measured == "2.20 times the attack-free mean at worst"
+    assert mean.statement == "mean at 20% attacked" and mean.measured == "4.0 times the attack-free mean"
+    assert mean.evidence == Interval("interval", 4, 4, at_least=regret.BROKEN)
+
+
+def test_regret_while_episodes_are_many_by_hand():
+    """Of 100 plays, in episodes of up to 8 plays: 2, 10 and 4 an agent, of 8 agents."""
+    told = {}
+    for name, final in (("attacked", [16, 80, 32, 4000]), ("honest", [10, 10, 900, 10])):
+        values = np.tile(np.array(final, float)[None, :, None], (1, 1, 3))
+        coords = {"algorithm": [name], "window": [2, 5, 8, 20], "seed": range(3)}
+        told[name] = xr.Dataset(
+            {"bytes_sent": (tuple(coords), values), "regret": ((*coords, "t"), values[..., None])},
+            coords | {"t": [100]},
+        )
+    first, *_, flat = regret.episode_claims(told)
+    assert first.measured == "attacked 2, honest 1; 16 bytes sent an agent" and first.statement.endswith(
+        "K = 50 episodes"
+    )
+    assert flat.measured == "within a factor of 5.00"
+
+
+def test_words_of_central_moments_by_hand():
+    """Two cells for each D, in which the largest and the least ratio change places."""
+    results, share = {}, experiments.SHARE
+    for bound, own, raw in ((10, [10, 20], [30, 30]), (100, [90, 1], [1, 90]), (1000, [40, 30], [20, 60])):
+        values = np.tile(np.array([own, raw], float)[:, None, :, None, None], (1, 1, 1, 3, 1))
+        coords = {"algorithm": ["PRM elimination", experiments.RAW], "epsilon": [experiments.EPSILON]}
+        coords |= {"corruption_bound": [0.0, share], "seed": range(3), "t": [100]}
+        results[f"D-{bound}"] = xr.Dataset({"regret": (tuple(coords), values)}, coords)
+    found = [one.measured for one in experiments.central_claims(results)]
+    assert found[0] == "in 2 of 2 cells; 1.5 to 3.0 times less" and found[6] == "in 1 of 2 cells; 0.5 to 2.0 times less"
+    assert found[-1] == "1.50 to 4.00 times the regret of PRM elimination, over the cells"
+
+
+def test_what_is_spent_is_held_against_what_is_named_wherever_it_is_most():
+    at = (
+        (group, label)
+        for group, labels in named_epsilon.GROUPS.items()
+        for label, x in labels.items()
+        if x.source.read and all(map(x.source.within, named_epsilon.NAMED))
+    )
+    group, label = next(at)
+    row = {"group": group, "mechanism": label, "bounded": True, "exact": True, "audited": 0.7}
+    for k, most in enumerate(named_epsilon.NAMED):
+        spent = {x: 3 * x if x == most else x / (2 + k) for x in named_epsilon.NAMED}
+        assert named_epsilon._spending(row | spent).evidence.value == pytest.approx(3)
+
+
+def test_a_moment_is_at_the_factor_that_costs_most():
+    order, eps, horizon = 3, 0.1, 1000
+    factors = moment_order.FACTORS[True]
+    p = moment_order.probabilities(horizon, eps, factors)
+    wanted = np.array([[4.0, 7.0, *[5.0] * (len(factors) - 2)], [9.0, 7.0, *[5.0] * (len(factors) - 2)]])
+    lanes = np.repeat((wanted * p ** (1 / order))[..., None, None], 2, axis=2)
+    coords = {"algorithm": ["A", "B"], "seed": [0, 1], "t": [horizon]}
+    ds = xr.Dataset({"regret": (("algorithm", "point", "seed", "t"), lanes)}, coords)
+    cost = moment_order.costs({f"{order}-{eps}": ds})
+    np.testing.assert_allclose(cost[:, 0, 0, 0], [7, 9])
+    assert cost["factor"].values.ravel().tolist() == [factors[1], factors[0]]
+
+
+def test_orders_at_widths_are_those_of_the_least_regret():
+    found = {one.statement: one.measured for one in claims_of("ldp-contextual/widths")}
+    best = [(key, words) for key, words in found.items() if key.endswith(", at the width of least regret")]
+    assert len(best) == 6
+    for statement, words in best:
+        epsilon, label = re.search(r"ε = ([\d.]+): (.*), at the width", statement).groups()
+        along = re.findall(r"([\d,]+) at ([\d.]+)", found[f"regret by width, ε = {epsilon}: {label}"])
+        least, width = min(along, key=lambda pair: int(pair[0].replace(",", "")))
+        assert words.startswith(f"width {width}: regret {least}; ")
