@@ -330,7 +330,7 @@ def _filter_by_arm(stream: Draws, reports: Array, arms: Array, directions: Array
     finite = jnp.isfinite(reports)
     bound = jnp.asarray(bound).astype(reports.dtype)
     top = jnp.max(norm)
-    largest = MAX_REPORT * jnp.maximum(1, jnp.sqrt(jnp.where(bound > 0, bound, 0)) / jnp.where(top > 0, top, 1))
+    largest = MAX_REPORT * jnp.maximum(1, jnp.sqrt(jnp.where(bound > 0, bound, 0)) / jnp.where(top > 0, top, 1.0))
     values = jnp.where(finite, jnp.clip(reports, -largest, largest), 0)
     size = block_size(n)
     place, block_arm = layout(arms, num_arms, size)

@@ -143,18 +143,18 @@ def _fold_axes(how: str, lay: Layout, eqn: JaxprEqn, x: Array) -> Array:
 def _reduce(lay: Layout, eqn: Any, *x: Array) -> list[Array]:
     """A reduction by a function of its own, such as the one that materializes."""
     half, axes, outs = len(x) // 2, eqn.params["dimensions"], [v.aval for v in eqn.outvars]
-    terms, starts, found = x[:half], x[half:], [lay.each(out.shape, out.dtype) for out in outs]
+    starts, found = x[half:], [lay.each(out.shape, out.dtype) for out in outs]
 
     def reduce_at(i: Index) -> None:
         totals = [lay.cell(start.at(())) for start in starts]
 
         def add(j: Index) -> None:
-            new = [single(each.at(weave_index(i, axes, j))) for each in terms]
+            new = [single(each.at(weave_index(i, axes, j))) for each in x[:half]]
             before = [single(total.at(())) for total in totals]
             after = lay.run.write_jaxpr(eqn.params["jaxpr"], eqn.params.get("consts", ()), [*before, *new])
             lay.assign_cells(totals, [each.at(()) for each in after])
 
-        lay.for_each_index([terms[0].shape[d] for d in axes], add)
+        lay.for_each_index([x[0].shape[d] for d in axes], add)
         for to, total in zip(found, totals, strict=True):
             lay.set(to, i, total.at(()))
 

@@ -293,6 +293,11 @@ def test_by_hand():
     assert median(np.array([[0.0], [1.0], [9.0]])).value.tolist() == [1.0]
     heavy = median(x, weights=[1.0, 0.0, 3.0, 1.0])
     assert heavy.value.tolist() == [5.0, 1.0] and float(heavy.objective) == pytest.approx((26**0.5 + 10) / 5)
+    # four of six weights in one place: neither what is far away and weighs nothing nor how small all is moves it
+    most = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
+    for scale in (1.0, 1e-30):
+        found = median([[1e30, 0.0], *scale * most[1:]], weights=[0.0, 1.0, 2.0, 2.0, 1.0])
+        assert found.value.tolist() == [0.0, 0.0] and float(found.objective) == pytest.approx(scale * (5 + 2) / 6)
     line = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 6.0], [10.0, 20.0]])  # even split: g, not z
     assert float(median(line).objective) == pytest.approx(5**0.5 * (10 + 2) / 4, rel=1e-6)
     assert float(median(line).gap) < 1e-5

@@ -172,8 +172,9 @@ def test_which_report_goes_and_when():
 def test_reports_are_cut_where_it_is_said():
     """At a million, or where the bound is larger than directions, at a million sqrt(bound) / (largest norm)."""
     cut = uncompiled(lambda x, u, bound: spectral_filter(Draws(1), x, np.array([0, 1]), u, bound, max_removals=0).mean)
-    directions = np.float32([[0.6, 0.8], [3.0, 4.0]])
-    for bound, largest in ((0.0, 1e6), (4.0, 1e6), (25.0, 1e6), (100.0, 2e6), (1e4, 2e7)):
+    unit = np.float32([[0.6, 0.8], [3.0, 4.0]])
+    norms_of_5 = (0.0, 1e6, unit), (4.0, 1e6, unit), (25.0, 1e6, unit), (100.0, 2e6, unit), (1e4, 2e7, unit)
+    for bound, largest, directions in (*norms_of_5, (0.0, 1e6, unit / 10), (4.0, 4e6, unit / 10)):
         for sign in (1, -1):
             found = cut(np.float32([3e37 * sign, 0]), directions, bound)
             np.testing.assert_allclose(found, sign * largest * directions[0] / 2, rtol=1e-6)

@@ -65,6 +65,11 @@ APART = {
     "anywhere": [stored("i1", "a1"), loaded("i2", "v5")],
     "anywhere, both": [stored("i1", "a1", "v5"), loaded("i2", "v5")],
     "from anywhere on": [stored("i1", "a1", plus("v5", "i1")), loaded("i2", plus("v5", "i2"))],
+    "from a row on that is anywhere": [
+        stored("i1", "a1", plus(row("v5", 9), "i1")), loaded("i2", plus(row("v5", 9), "i2"))],
+    "rows of a loop in it, of one name": [
+        loop("i1", loop("i3", store("a1", plus(row("i3", 9), "i1")), length=4)), loop("i2", loop(
+            "i3", load("v9", "a1", plus(row("i3", 9), "i2")), Assign("v1", "v9"), length=4))],
     "places that depend on a loop in it": [
         loop("i1", loop("i3", store("a1", plus("i3", "i1")), length=4)), loop("i2", loop(
             "i4", load("v9", "a1", plus("i4", "i2")), Assign("v1", "v9"), length=4))],

@@ -20,10 +20,18 @@ import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.papers import shared
 from jaxbandits.papers.across import coverage, named_epsilon, plain_thompson
+from jaxbandits.papers.byzantine import attacks, regret
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
 from jaxbandits.papers.ldp_contextual import equal_budget, favourable, figure_1, readings, root_t
-from jaxbandits.papers.private_adversarial import experts_map, lemmas, lower_bound, price_of_privacy, two_arms
+from jaxbandits.papers.private_adversarial import (
+    exp3_leak,
+    experts_map,
+    lemmas,
+    lower_bound,
+    price_of_privacy,
+    two_arms,
+)
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
@@ -179,6 +187,9 @@ def test_claims_on_invented_results_are_those_of_the_page_and_keep_their_units(n
     elsewhere = [x for x in points if not re.search(rf"(?<![\w.,]){re.escape(x)}(?!\w|[.,]\d)", words)]
     assert not elsewhere or name == "ldp-contextual/squared-errors"  # which computes fewer plays here
     for one, other in zip(claims, larger, strict=True):
+        for ends in re.findall(r"([\d.,]*\d)(?: to | \(largest )([\d.,]*\d)", one.measured):
+            low, high = (float(x.replace(",", "")) for x in ends)
+            assert low < high, (one.statement, one.measured)
         pairs = zip(numbers(one.measured), numbers(other.measured), strict=True)
         factors = (1,) if re.search(r"over that of|ratio", one.statement) else (1, 1e3, 1e-3)
         wrong = [(x, y) for (x, u), (y, v) in pairs if all(abs(y - f * x) > v + f * u for f in factors)]
@@ -532,7 +543,10 @@ def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
     monkeypatch.setattr(lower_bound, "statistics_frame", lambda results: pd.DataFrame(rows))
     found = {claim.statement: (claim.paper, claim.measured) for claim in lower_bound.claims({})}
     both, alone, none = (found.pop(f"{name}, ε = {x:g}") for name, x in (("A", 0.1), ("A", 0.01), ("B", 0.1)))
-    assert both[0] == "3 triples; regret at least 25 = 0.25 √(T/ε)" and "; largest second term 25, worst regret 70 [" in both[1]
+    assert (
+        both[0] == "3 triples; regret at least 25 = 0.25 √(T/ε)"
+        and "; largest second term 25, worst regret 70 [" in both[1]
+    )
     assert f"largest τ₀ {latest}; 2 triples at 95%; regrets 30 on l, 70 on the worst l'" in both[1]
     assert alone[0].startswith("1 triples") and alone[1].endswith("on the worst l'")
     assert none == ("satisfied by no triple: says nothing", "regrets 30 on l, 70 on the worst l'")
@@ -659,3 +673,149 @@ def test_regret_is_divided_by_the_agents_that_do_not_attack():
     regrets = {"target": finals({0.0: 50, 0.2: 40, 0.4: 30}), "half the time": finals({0.0: 50, 0.4: 40})}
     frame = attack_ratios(regrets)
     assert frame["ratio"].tolist() == pytest.approx([1] * 5)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_words_of_the_leak_by_hand(monkeypatch, mirrored):
+    """The largest ratio is that of arm 0's probabilities, 0.97 over 0.01, or, mirrored, that of arm 1's."""
+    p = np.array([[0.5, 0.9, 0.6, 0.99], [0.5, 0.6, 0.06, 0.03]])
+    bounds = {exp3_leak.FIXED: [0.1, 0.9, 0.7], exp3_leak.TUNED: [0.3, 0.2, 0.4], exp3_leak.PRIVATE: [0.2, 0.8, 0.6]}
+    rows = [(f"{x}: measured", 10**k, y, True) for x, ys in bounds.items() for k, y in enumerate(ys, 1)]
+    rows += [(f"{x}: exact", 10**k, 2.5 * k, False) for x in (exp3_leak.FIXED, exp3_leak.TUNED) for k in (1, 2, 3)]
+    frame = pd.DataFrame(rows, columns=["algorithm", "horizon", "epsilon", "markers"])
+    monkeypatch.setattr(exp3_leak, "leak_frame", lambda results: frame)
+    *ends, plays, loss, fixed, tuned, private = exp3_leak.claims({"forced": 1 - p[::-1] if mirrored else p})
+    assert [one.measured for one in ends] == (["0.970000", "0.010000"] if mirrored else ["0.990000", "0.030000"])
+    assert plays.measured == "2 and 3" and loss.measured == f"{np.log(97):.2f}"
+    assert fixed.measured == "0.10 at T = 10, 0.90 at T = 100, 0.70 at T = 1,000; exactly 2.50, 5.00, 7.50"
+    assert tuned.measured.endswith("; exactly 2.50, 5.00, 7.50") and tuned.evidence is None
+    assert fixed.evidence == Interval("ε at T = 1,000", 0.7, np.inf, at_least=2.5)
+    assert private.evidence == Interval("ε at the T of the largest bound", 0.8, np.inf, at_most=1.0)
+
+
+def test_what_is_alike_is_asked_on_both_sides_of_one():
+    """OGD over Maler at each ε, and our regret over that of both SDP: the distance from 1 counts."""
+    values = {"Maler": [10, 10, 10], "OGD": [5, 13, 11], "SDP-Amp": [10, 1, 1], "SDP-Vec": [110 / 7, 1, 1]}
+    values |= {"JDP": [1, 1, 1], "LDP": [12, 20, 20], "own": [11, 4, 4]}
+    coords = {"algorithm": [*values], "epsilon": figure_1.EPSILONS, "seed": range(3)}
+    final = xr.DataArray(np.repeat(np.array([*values.values()], float)[..., None], 3, axis=2), coords, tuple(coords))
+    furthest = figure_1.alike(final, ["Maler", "OGD"])
+    assert furthest.measured == "0.50 times at ε = 0.2, 1.30 times at ε = 1, 1.10 times at ε = 10"
+    assert furthest.evidence == Interval("at ε = 0.2", 0.5, 0.5, 0.8, 1.2)
+    below, sdp, *others = figure_1.orders(final, "own")
+    assert sdp.measured == "1.10 times SDP-Amp, 0.70 times SDP-Vec"
+    assert (sdp.evidence.what, sdp.evidence.low) == ("ratio to SDP-Amp", pytest.approx(1.1))
+    assert below.measured == "nearest rival LDP: -1" and (below.evidence.low, below.evidence.high) == (-1, -1)
+    assert [one.measured for one in others] == ["nearest rival JDP: +3"] * 2  # +3 of every rival but LDP: the first
+
+
+def test_words_of_the_breakdown_by_hand():
+    """Two sizes whose texts are in another order, and cells whose extremes lie in different ones."""
+
+    def of(regret, arms, removals):
+        lanes = np.repeat(np.array(regret, float)[..., None, None], 2, axis=2)
+        told = {"active_arms": np.full((2, 3, 2), 9.0), "removals": np.zeros((2, 3, 2))}
+        told["active_arms"][0], told["removals"][0, :, 1] = np.array(arms)[:, None], removals
+        coords = {"algorithm": ["as printed", "tight, presieve"], "corruption_bound": [0.0, 0.1, 0.2], "seed": [0, 1]}
+        told = {name: (tuple(coords), x) for name, x in told.items()}
+        return xr.Dataset(told | {"regret": ((*coords, "t"), lanes)}, coords | {"t": [100]})
+
+    results = {
+        "10": of([[10, 30, 20], [1000, 1500, 2500]], [2, 3, 4], [0, 0, 5]),
+        "9": of([[10, 80, 19], [1000, 4000, 1100]], [2, 6, 7], [0, 4, 0]),
+    }
+    printed, tight, removed, arms, sizes = breakdown.claims(results)
+    assert printed.statement == "as printed: regret 10 without corruption"
+    assert printed.measured == "breaks in 2 of 4 cells; worst 8.0 at share 0.1, size 9"
+    assert tight.measured == "breaks in 2 of 4 cells; worst 4.0 at share 0.1, size 9"
+    assert removed.measured == "at most 5 removals in any run" and removed.evidence == Exact(5, at_least=1)
+    assert arms.measured.startswith("at least 6 of ") and arms.measured.endswith(" with reports of size 9")
+    assert sizes.measured == "size 9: up to 4.0; size 10: up to 2.5"
+
+
+def under_attack(mean, median):
+    """Final regrets of two algorithms, by share of attacked agents."""
+    parts = [finals(mean), finals(median).assign_coords(algorithm=["geometric median"])]
+    return xr.concat(parts, "algorithm").assign_attrs(constant_along="{}")
+
+
+def test_what_breaks_and_what_holds_under_attack_by_hand():
+    """An agent loses 5 without an attack. Of 10, 8, 7 and 6 agents the mean loses most with few attacked ones."""
+    target = under_attack({0.0: 50, 0.2: 120, 0.3: 84, 0.4: 30}, {0.0: 50, 0.2: 48, 0.3: 56, 0.4: 300})
+    vector = under_attack({0.0: 50, 0.2: 160, 0.3: 35, 0.4: 30}, {0.0: 50, 0.2: 88, 0.3: 42, 0.4: 300})
+    *_, median, mean = attacks.claims({"target": target, "vector only": vector})
+    assert median.measured == "2.20 at worst, vector only at 0.2"
+    assert mean.measured == "more than 2 times the attack-free regret in 3 of 6 cells"
+    assert mean.evidence == Interval("ratio under vector only at 0.2", 4, 4, at_least=attacks.BROKEN)
+    *_, median, mean = regret.share_claims({"rules": vector.expand_dims("radius_scale", 3)})
+    assert median.measured == "2.20 times the attack-free mean at worst"
+    assert mean.statement == "mean at 20% attacked" and mean.measured == "4.0 times the attack-free mean"
+    assert mean.evidence == Interval("interval", 4, 4, at_least=regret.BROKEN)
+
+
+def test_regret_while_episodes_are_many_by_hand():
+    """Of 100 plays, in episodes of up to 8 plays: 2, 10 and 4 an agent, of 8 agents."""
+    told = {}
+    for name, final in (("attacked", [16, 80, 32, 4000]), ("honest", [10, 10, 900, 10])):
+        values = np.tile(np.array(final, float)[None, :, None], (1, 1, 3))
+        coords = {"algorithm": [name], "window": [2, 5, 8, 20], "seed": range(3)}
+        told[name] = xr.Dataset(
+            {"bytes_sent": (tuple(coords), values), "regret": ((*coords, "t"), values[..., None])},
+            coords | {"t": [100]},
+        )
+    first, *_, flat = regret.episode_claims(told)
+    assert first.measured == "attacked 2, honest 1; 16 bytes sent an agent" and first.statement.endswith(
+        "K = 50 episodes"
+    )
+    assert flat.measured == "within a factor of 5.00"
+
+
+def test_words_of_central_moments_by_hand():
+    """Two cells for each D, in which the largest and the least ratio change places."""
+    results, share = {}, experiments.SHARE
+    for bound, own, raw in ((10, [10, 20], [30, 30]), (100, [90, 1], [1, 90]), (1000, [40, 30], [20, 60])):
+        values = np.tile(np.array([own, raw], float)[:, None, :, None, None], (1, 1, 1, 3, 1))
+        coords = {"algorithm": ["PRM elimination", experiments.RAW], "epsilon": [experiments.EPSILON]}
+        coords |= {"corruption_bound": [0.0, share], "seed": range(3), "t": [100]}
+        results[f"D-{bound}"] = xr.Dataset({"regret": (tuple(coords), values)}, coords)
+    found = [one.measured for one in experiments.central_claims(results)]
+    assert found[0] == "in 2 of 2 cells; 1.5 to 3.0 times less" and found[6] == "in 1 of 2 cells; 0.5 to 2.0 times less"
+    assert found[-1] == "1.50 to 4.00 times the regret of PRM elimination, over the cells"
+
+
+def test_what_is_spent_is_held_against_what_is_named_wherever_it_is_most():
+    at = (
+        (group, label)
+        for group, labels in named_epsilon.GROUPS.items()
+        for label, x in labels.items()
+        if x.source.read and all(map(x.source.within, named_epsilon.NAMED))
+    )
+    group, label = next(at)
+    row = {"group": group, "mechanism": label, "bounded": True, "exact": True, "audited": 0.7}
+    for k, most in enumerate(named_epsilon.NAMED):
+        spent = {x: 3 * x if x == most else x / (2 + k) for x in named_epsilon.NAMED}
+        assert named_epsilon._spending(row | spent).evidence.value == pytest.approx(3)
+
+
+def test_a_moment_is_at_the_factor_that_costs_most():
+    order, eps, horizon = 3, 0.1, 1000
+    factors = moment_order.FACTORS[True]
+    p = moment_order.probabilities(horizon, eps, factors)
+    wanted = np.array([[4.0, 7.0, *[5.0] * (len(factors) - 2)], [9.0, 7.0, *[5.0] * (len(factors) - 2)]])
+    lanes = np.repeat((wanted * p ** (1 / order))[..., None, None], 2, axis=2)
+    coords = {"algorithm": ["A", "B"], "seed": [0, 1], "t": [horizon]}
+    ds = xr.Dataset({"regret": (("algorithm", "point", "seed", "t"), lanes)}, coords)
+    cost = moment_order.costs({f"{order}-{eps}": ds})
+    np.testing.assert_allclose(cost[:, 0, 0, 0], [7, 9])
+    assert cost["factor"].values.ravel().tolist() == [factors[1], factors[0]]
+
+
+def test_orders_at_widths_are_those_of_the_least_regret():
+    found = {one.statement: one.measured for one in claims_of("ldp-contextual/widths")}
+    best = [(key, words) for key, words in found.items() if key.endswith(", at the width of least regret")]
+    assert len(best) == 6
+    for statement, words in best:
+        epsilon, label = re.search(r"ε = ([\d.]+): (.*), at the width", statement).groups()
+        along = re.findall(r"([\d,]+) at ([\d.]+)", found[f"regret by width, ε = {epsilon}: {label}"])
+        least, width = min(along, key=lambda pair: int(pair[0].replace(",", "")))
+        assert words.startswith(f"width {width}: regret {least}; ")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +21,9 @@ from jaxbandits.searching.space import dimensions_of
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
 from jaxbandits.sweeps.compilation.compiled import functions_of_group
-from jaxbandits.sweeps.engines import local
+from jaxbandits.sweeps.engines import contract_faults, local
 from jaxbandits.sweeps.engines.calls import Machine, add_lane_shapes, calls_of, default_memory, seeds_of_shard
+from jaxbandits.sweeps.engines.contract_faults import Fault
 from jaxbandits.sweeps.engines.one_lane import watch_lane
 from jaxbandits.sweeps.plan import plan, stack_cases
 from jaxbandits.sweeps.sweep import parse_memory
@@ -420,3 +422,29 @@ def test_a_context_that_all_seeds_share_is_not_counted_for_each():
         return add_lane_shapes(laid_out).groups[0].shape.context
 
     assert context("rotating_experts") == 0 and context("linucb") > 0
+
+
+def test_what_is_said_of_faults_of_lanes_by_hand(monkeypatch):
+    """Of two cells of one label and one of another: each kind once, with its first lane; of breaches the first."""
+    monkeypatch.setattr(contract_faults, "_witness", lambda cell, fault, *_: (fault.play, 8))
+    parts = {
+        "algorithm": SimpleNamespace(program=SimpleNamespace(encode=None, update=None)),
+        "environment": SimpleNamespace(world=SimpleNamespace(reward=None, num_arms=3), facts={}),
+    }
+    cells = [SimpleNamespace(label=label, horizon=99, **parts) for label in ("one", "two", "two")]
+    faults = [
+        Fault(2, "reward", 2, 4, 1), Fault(1, "reward", 7, 3, 1000), Fault(0, "reward", 5, 9, 1),
+        Fault(2, "regret", 4, 6, 1), Fault(1, "regret", 9, 20, 11),
+        Fault(0, "pulls", 3, 99, 2), Fault(0, "action", 4, 6, 1),
+    ]  # fmt: skip
+    with pytest.warns(UserWarning) as said:
+        error = contract_faults.verdict(cells, {99: None}, "float32", faults, stacklevel=1)
+    assert [str(one.message) for one in said] == [
+        "one: the environment pays NaN from play 9 on (seed 5; 1 lane in all)",
+        "two: the environment pays NaN from play 3 on (seed 7; 1,001 lanes in all)",
+    ]
+    assert str(error) == (
+        "one played arm 8 at play 6; arms are 0..2 (seed 4; nothing of it is kept); two's regret is not finite at play "
+        "20, where it played arm 8 (seed 9, the first of 12 lanes; nothing of it is kept)"
+    )
+    assert contract_faults.verdict(cells, {99: None}, "float32", [], stacklevel=1) is None
