@@ -76,7 +76,7 @@ NAMED_WORD = re.compile(r": (?:then )?([a-z ]{4,40})[.;]")  # what a figure woul
 EPSILON, DELTA, EXPERTS = 0.1, 1e-5, (3, 16)  # the sizes of `private-adversarial/price-of-privacy`
 OF_EXPERTS = (
     partial(theory.experts_bounds, *EXPERTS, epsilon=EPSILON, delta=DELTA),
-    f"K = {EXPERTS[0]}, N = {EXPERTS[1]}, ε = {EPSILON}",
+    f"K = {EXPERTS[0]}, N = {EXPERTS[1]}, ε = {EPSILON}, δ = {DELTA:g}",
 )
 # name -> the bounds with their constants as a function of T, and the sizes in words
 BOUNDS: dict[str, tuple[Callable[..., dict[str, float]], str]] = dict.fromkeys(
