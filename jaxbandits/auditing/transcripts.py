@@ -165,7 +165,9 @@ def _one(setting: AuditSetting, case: Case, seed) -> list[Shown]:
         def play(lane, w, span=span, start=start):
             if span.full:
                 before, rest = place_of_window(w, start, batch_length(span), span.slots)
-                limit = None if span.slots == 1 else plays_of_window(rest, span.slots, before, setting.horizon)
+                inside = start + span.repeats * batch_length(span) <= setting.horizon
+                whole = span.slots == 1 and inside
+                limit = None if whole else plays_of_window(rest, span.slots, before, setting.horizon)
             else:
                 before, limit = lane.plays, setting.horizon - lane.plays
             lane, window = offer(parts, case, seed, span.slots, lane, before, limit)
