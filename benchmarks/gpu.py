@@ -18,11 +18,11 @@ has changed since the last day and what is waited for (`FIRST`) before the rest 
 * `grid`: 1,000 seeds at 64 values of epsilon, the first run, the second, and the first of a second process, which finds
   compiled programs on disk;
 * `peers`: what else a person can write for a card, beside our kernel and our scan (gpu_peers.py);
+* `options`: forms of kernels that wait for a card's figures, beside today's (gpu_options.py);
 * `routes`: whether kernels launch by each route and play what the scan plays;
 * `catalogue`: every program of the catalogue in its small case, kernel beside scan: the share of seeds with one regret;
 * `estimators`: seconds a call by kernel and by XLA's operations, and how far apart the results are;
-* `flags`: the scan under flags of XLA; `profile`: NVIDIA's profiler on one launch, where it is installed;
-* `options`: forms of kernels that wait for a card's figures, beside today's (`gpu_options.py`).
+* `flags`: the scan under flags of XLA; `profile`: NVIDIA's profiler on one launch, where it is installed.
 
 Every part is a process, so that nothing one of them does stops the others; several compile at a time and take turns on
 the GPU where they time. Rows are written as they come. A part that fails is named at the end, and the status is 1.

@@ -165,9 +165,9 @@ def _one(setting: AuditSetting, case: Case, seed) -> list[Shown]:
         def play(lane, w, span=span, start=start):
             if span.full:
                 before, rest = place_of_window(w, start, batch_length(span), span.slots)
-                inside = start + span.repeats * batch_length(span) <= setting.horizon
-                whole = span.slots == 1 and inside
-                limit = None if whole else plays_of_window(rest, span.slots, before, setting.horizon)
+                cut = start + span.repeats * batch_length(span) > setting.horizon  # the last batch, by the run's end
+                alone = span.slots == 1 and not cut
+                limit = None if alone else plays_of_window(rest, span.slots, before, setting.horizon)
             else:
                 before, limit = lane.plays, setting.horizon - lane.plays
             lane, window = offer(parts, case, seed, span.slots, lane, before, limit)

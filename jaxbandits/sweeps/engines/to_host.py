@@ -17,6 +17,7 @@ PINNED_BYTES = 1 << 28  # of one call; three of a device are under way at most
 _refused = set[jax.Device]()  # devices for which the machine gave none
 
 
+# docs/decisions.md#results-on-their-way
 def send_to_host(tree: Any, device: jax.Device) -> Callable[[], Any]:
     """Begin to copy a device's arrays to the host. What is returned waits for them: NumPy arrays, perhaps read-only."""
     if device.platform in THERE:
