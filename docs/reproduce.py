@@ -6,12 +6,18 @@ Runs are kept in runs/reproductions/PAPER/FIGURE: what is there is not computed 
 
     python docs/reproduce.py --compare all
 
-writes nothing into the pages. It computes everything anew, in runs/comparison, goes on there when it was interrupted,
-and lists each study's seconds and the cells of its table and of its pictures' data that are not what the page has.
+leaves the studies' pages as they are. It computes them anew, in runs/comparison, goes on there when it was interrupted,
+and lists each study's seconds and the cells of its table and of its pictures' data that are not what the page has. What
+was found is kept in docs/figures/compared.json and stands in the list of all studies, so that the hours can be divided:
+studies that were never compared come first, the shortest of them before the others, then those compared longest ago.
 """
 
+import datetime
 import sys
+import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import study_tables
 import verdicts
@@ -36,14 +42,29 @@ def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/repro
 
 
 def compare(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/comparison")) -> int:
-    """Print what differs from the pages; how many cells do."""
-    total = 0
-    for name, study in {name: study for given in names for name, study in papers.find(given).items()}.items():
-        done = papers.reproduce(study, runs / name, full=True)
-        found = study_tables.differences(name, done, docs, verdicts.word_finder(name))
-        print(f"{name}: {done.seconds:,.0f} s, {len(found)} cells differ", *found, sep="\n  ", flush=True)
+    """Print which cells differ from the pages, and write down when and how many; how many in all."""
+    known, total = study_tables.read_compared(docs), 0
+    studies = {name: study for given in names for name, study in papers.find(given).items()}
+    for name in sorted(studies, key=partial(longest_ago, known=known, docs=docs)):
+        done = papers.reproduce(studies[name], runs / name, full=True)
+        compared, found = study_tables.differences(name, done, docs, verdicts.word_finder(name))
+        print(f"{name}: {done.seconds:,.0f} s, {len(found)} of {compared:,} cells differ")
+        print(*(f"  {line}" for line in found), sep="\n", end="\n" * bool(found), flush=True)
+        study_tables.record_comparison(name, day_of(runs / name), compared, len(found), docs)
+        study_tables.write_overview(papers.all_studies(), docs)
         total += len(found)
     return total
+
+
+def longest_ago(name: str, known: dict[str, dict[str, Any]], docs: Path) -> tuple[str, float]:
+    """What studies are compared in the order of: the day of the last time, then the seconds of the page."""
+    return known.get(name, {"day": ""})["day"], float(study_tables.seconds_of(name, docs).replace(",", ""))
+
+
+def day_of(run: Path) -> str:
+    """The day on which the last chunk of a run was computed; of a run without any, today."""
+    ends = [path.stat().st_mtime for path in run.rglob("*.npz")]
+    return datetime.datetime.fromtimestamp(max(ends, default=time.time()), datetime.UTC).date().isoformat()
 
 
 if __name__ == "__main__":

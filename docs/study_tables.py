@@ -6,11 +6,13 @@ docs/figures/<PAPER>/<FIGURE>-<name>.png and .csv. What another page shows of a 
 between marks of its own (`QUOTED`).
 """
 
+import json
 import re
 import shutil
 from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,24 +75,47 @@ def write_study(
 
 def differences(
     name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: ""
-) -> list[str]:
-    """What a study's full run gives and its page or the data of its pictures do not, a line each."""
+) -> tuple[int, list[str]]:
+    """How many cells a study's page has, lines of its table and pictures' data, and those that a run differs in."""
     now, then = (
         [line for line in text.split("\n") if line.startswith("| ")]
         for text in (claims_table(done.claims, about), study_text(name, docs))
     )
+    compared = len(then)
     found = [f"table, line {k}: {a} -> {b}" for k, (a, b) in enumerate(zip_longest(then, now), 1) if a != b]
     paper, figure = name.split("/")
     for key in done.figures:
         page = docs / "figures" / paper / f"{figure}-{key}.csv"
         (fresh,) = (path for path in done.paths if path.name == f"{key}.csv")
         old, new = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (page, fresh))
+        compared += old.size
         if old.shape != new.shape or list(old) != list(new):
             found.append(f"{page.name}: {list(old)} x {len(old)} -> {list(new)} x {len(new)}")
             continue
         cells = [(row, column) for row in old.index for column in old if old.at[row, column] != new.at[row, column]]
         found += [f"{page.name}, row {i + 1}, {key}: {old.at[i, key]} -> {new.at[i, key]}" for i, key in cells]
-    return found
+    return compared, found
+
+
+def read_compared(docs: Path) -> dict[str, dict[str, Any]]:
+    """What was found when each study was last computed anew: the day, how many cells were compared, how many differ."""
+    path = docs / "figures" / "compared.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def record_comparison(name: str, day: str, compared: int, differ: int, docs: Path) -> None:
+    """Write down what a comparison of a study found."""
+    rows = read_compared(docs) | {name: {"day": day, "cells": compared, "differ": differ}}
+    text = ",\n".join(f"  {json.dumps(name)}: {json.dumps(rows[name])}" for name in sorted(rows))
+    (docs / "figures" / "compared.json").write_text(f"{{\n{text}\n}}\n")
+
+
+def comparison_text(row: dict[str, Any] | None) -> str:
+    """When a study was computed anew, and what then differed from its page."""
+    if row is None:
+        return ""
+    of_all = f"{row['cells']:,} cells"
+    return f"{row['day']}: " + (f"**{row['differ']:,} of {of_all} differ**" if row["differ"] else of_all)
 
 
 def regret_by_budget(data: Path) -> str:
@@ -110,14 +135,21 @@ QUOTED = {"ldp-contextual/equal-budget": ("privacy.md", "budget", regret_by_budg
 OVERVIEW = "<!-- studies: begin -->", "<!-- studies: end -->"
 
 
+def seconds_of(name: str, docs: Path) -> str:
+    """The seconds of a study's full run as its page has them."""
+    (seconds,) = re.findall(rf"`jaxbandits reproduce {name} --full`: ([\d,]+) s", study_text(name, docs))
+    return str(seconds)
+
+
 def overview(studies: dict[str, Study], docs: Path) -> str:
-    """Every study, what of its paper it is about, and the seconds of its full run as its page has them, with marks."""
-    lines = [["study", "what it shows", "of the paper", "seconds at full size"]]
+    """Every study, what of its paper it is about, the seconds of its full run, and when it was compared, with marks."""
+    lines = [["study", "what it shows", "of the paper", "computed anew, and compared", "seconds at full size"]]
+    compared = read_compared(docs)
     for name, study in studies.items():
         of_paper = [part for part in re.split(r"; | and (?=docs/)", study.source) if "docs/" not in part]
-        (seconds,) = re.findall(rf"`jaxbandits reproduce {name} --full`: ([\d,]+) s", study_text(name, docs))
         page = page_of(name, docs).relative_to(docs)
-        lines.append([f"[`{name}`]({page})", study.title, "; ".join(of_paper) or "-", seconds])
+        last = comparison_text(compared.get(name))
+        lines.append([f"[`{name}`]({page})", study.title, "; ".join(of_paper) or "-", last, seconds_of(name, docs)])
     return f"{OVERVIEW[0]}\n{markdown_table(lines, right=1)}\n{OVERVIEW[1]}"
 
 

@@ -1,6 +1,7 @@
 """Reproductions: the machinery on small studies, papers' statistics against literal NumPy, quick sizes end to end."""
 
 import contextlib
+import datetime
 import math
 import re
 from functools import partial
@@ -534,25 +535,45 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     page.parent.mkdir()
     page.write_text(f"{begin}\n{end}\n")
     pages.write_study(name, done, tmp_path)
-    assert pages.differences(name, done, tmp_path) == []
+    cells = len(rows_of(pages.study_text(name, tmp_path))) + 1 + done.figures["curve"].data.size
+    assert pages.differences(name, done, tmp_path) == (cells, [])
     data = tmp_path / "figures/paper/figure-curve.csv"
     first = data.read_text().split("\n")[1]
     data.write_text(data.read_text().replace(first, f"{first}1", 1))
     line = [line for line in page.read_text().split("\n") if line.startswith("| ")][1]
     page.write_text(page.read_text().replace(line, line.replace("finite", "infinite")))
-    told = pages.differences(name, done, tmp_path)
+    _, told = pages.differences(name, done, tmp_path)
     assert told[0].startswith("table, line 2: ") and told[0].endswith(f" -> {line}")
     assert told[1].startswith("figure-curve.csv, row 1, ") and len(told) == 2
     data.write_text("\n".join(data.read_text().split("\n")[:-2]) + "\n")
-    assert re.search(r"^figure-curve.csv: .* x \d+ -> .* x \d+$", pages.differences(name, done, tmp_path)[1])
-    # the command goes on from what was computed, and says how many
+    assert re.search(r"^figure-curve.csv: .* x \d+ -> .* x \d+$", pages.differences(name, done, tmp_path)[1][1])
+    # the command goes on from what was computed, says how many, and writes it down
     study = small_study(computed=lambda full: {"number": 7 if full else 3})
     monkeypatch.setattr(papers, "find", lambda given: {name: study})
+    monkeypatch.setattr(papers, "all_studies", lambda: {name: study})
+    (overview := tmp_path / "reproductions.md").write_text("\n".join(pages.OVERVIEW))
     monkeypatch.setattr(into_pages.verdicts, "word_finder", lambda name: lambda statement: "")
     (tmp_path / "runs/paper").mkdir(parents=True)
     (tmp_path / "runs/paper/figure").symlink_to(run)
     assert into_pages.compare(["all"], tmp_path, tmp_path / "runs") == 2
-    assert "paper/figure: " in (said := capsys.readouterr().out) and "2 cells differ" in said
+    left = cells - done.figures["curve"].data.shape[1]  # without the row that was cut off
+    said = capsys.readouterr().out
+    assert said.startswith("paper/figure: ") and f" s, 2 of {left} cells differ\n  table, line 2: " in said
+    computed = max(path.stat().st_mtime for path in run.rglob("*.npz"))
+    day = datetime.datetime.fromtimestamp(computed, datetime.UTC).date().isoformat()
+    assert pages.read_compared(tmp_path) == {name: {"day": day, "cells": left, "differ": 2}}
+    assert f"| {day}: **2 of {left} cells differ** |" in overview.read_text()
+    with_none = pages.comparison_text({"day": day, "cells": 1_234, "differ": 0})
+    assert with_none == f"{day}: 1,234 cells" and pages.comparison_text(None) == ""
+
+
+def test_studies_that_were_never_compared_come_first_then_the_oldest(monkeypatch, tmp_path):
+    known = {"b": {"day": "2026-03-02"}, "a": {"day": "2026-03-01"}, "e": {"day": "2026-03-01"}}
+    seconds = {"a": "1,000", "b": "1", "c": "20", "d": "3", "e": "999"}
+    monkeypatch.setattr(pages, "seconds_of", lambda name, docs: seconds[name])
+    order = sorted("abcde", key=lambda name: into_pages.longest_ago(name, known, tmp_path))
+    assert order == ["d", "c", "e", "a", "b"]
+    assert into_pages.day_of(tmp_path) == datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def test_a_page_without_its_marks_is_said_before_any_work(tmp_path, monkeypatch):
