@@ -68,8 +68,8 @@ def fault(name: str, now: dict, before: dict) -> str:
         if same_jax and now["key"] == then["key"] and before["keys"] >= KEYS:
             return f"{name} gives other results under the same keys of chunks: raise KEYS in storage/store.py"
         return f"{name} gives other results: where they are meant, tell the changelog and `make pins CHANGED=...`"
-    if same_jax and now["program"] != then["program"]:
-        return f"{name} has another program with the same results: run `make pins`"
+    if same_jax and (now["program"], now["key"]) != (then["program"], then["key"]):
+        return f"{name} has another program or key with the same results: run `make pins`"
     return ""
 
 

@@ -5,6 +5,7 @@ batch. "vector" (after Cheu, Joseph, Mao and Peng 2022): every user sends each c
 binomial noise, and only the batch's sums arrive.
 """
 
+import functools
 import math
 from typing import Annotated, Any, NamedTuple
 
@@ -175,22 +176,30 @@ def amplified_epsilon(
     return best
 
 
-def _log_moments(trials: int, low: int, high: int, shifts: int) -> np.ndarray:
-    """log E[exp(order loss); low <= noise <= high], from above: [2, orders, shifts + 1] for shifts up and down."""
+def _losses(trials: int, low: int, high: int, shifts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Log mass [blocks] of blocks of low <= noise <= high, and the largest loss in each: [shifts + 1, 2, blocks].
+
+    Of shifts up and down.
+    """
     from scipy import stats
 
     edges = np.unique(np.linspace(low, high + 1, SUPPORT_BLOCKS + 1).astype(np.int64))
     mass = np.diff(stats.binom.cdf(edges - 1.0, trials, BINOMIAL_SHARE))
-    weight, moments = np.log(np.maximum(mass, 1e-300)), np.zeros((2, len(CHERNOFF_ORDERS), shifts + 1))
     # the loss of a shift is monotone in the noise: its largest value in a block is at one end
     last, first = edges[1:] - 1.0, edges[:-1].astype(float)
-    up, down, odds = np.zeros_like(last), np.zeros_like(last), math.log((1 - BINOMIAL_SHARE) / BINOMIAL_SHARE)
-    for s in range(shifts + 1):
-        if s:
-            up = up + np.log((last + s) / (trials - last - s + 1)) + odds
-            down = down + np.log((trials - first + s) / (first - s + 1)) - odds
-        for side, loss in enumerate((up, down)):
-            exponent = weight + CHERNOFF_ORDERS[:, None] * loss
+    losses, odds = np.zeros((shifts + 1, 2, len(last))), math.log((1 - BINOMIAL_SHARE) / BINOMIAL_SHARE)
+    for s in range(1, shifts + 1):
+        losses[s, 0] = losses[s - 1, 0] + np.log((last + s) / (trials - last - s + 1)) + odds
+        losses[s, 1] = losses[s - 1, 1] + np.log((trials - first + s) / (first - s + 1)) - odds
+    return np.log(np.maximum(mass, 1e-300)), losses
+
+
+def _log_moments(weight: np.ndarray, losses: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    """log E[exp(order loss)] over blocks, from above: [2, orders, shifts + 1] for shifts up and down."""
+    moments = np.zeros((2, len(orders), len(losses)))
+    for s, sides in enumerate(losses):
+        for side, loss in enumerate(sides):
+            exponent = weight + orders[:, None] * loss
             top = exponent.max(axis=1)
             moments[side, :, s] = top + np.log(np.exp(exponent - top[:, None]).sum(axis=1))
     return moments
@@ -215,20 +224,33 @@ def vector_epsilon(code: VectorCode, sensitivity: Positive, coordinates: Coordin
     >>> round(vector_epsilon(vector_code(1.0, 20, 5, 1.0, 0.1), 4.5**0.5, 20, 0.1), 2)
     0.34
     """
+    length = sensitivity * code.levels / code.bound
+    return _least_epsilon(int(code.trials), math.ceil(2 * code.levels), float(length), coordinates, float(delta))
+
+
+@functools.lru_cache(maxsize=256)
+def _least_epsilon(trials: int, shifts: int, length: float, coordinates: int, delta: float) -> float:
+    """The least bound over five middle ranges and all orders."""
     from scipy import stats
 
-    trials, shifts = int(code.trials), math.ceil(2 * code.levels)
-    length = sensitivity * code.levels / code.bound
     law, best = stats.binom(trials, BINOMIAL_SHARE), math.inf
-    orders = CHERNOFF_ORDERS  # (1 - e^-x)+ <= constant e^(order x)
-    log_constant = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     for part in (1e-9, 1e-4, 1e-2, 0.2, 0.7):
         tail = part * delta / coordinates / 2
         low, high = max(int(law.ppf(tail)), shifts), min(int(law.isf(tail)), trials - shifts)
         cut = coordinates * float(law.cdf(low - 1) + law.sf(high))
         if low < high and cut < delta:
-            total = _joint_moment(_log_moments(trials, low, high, shifts), float(length), coordinates)
-            best = min(best, float(((total + log_constant - math.log(delta - cut)) / orders).min()))
+            weight, losses = _losses(trials, low, high, shifts)
+            first, end = 0, len(CHERNOFF_ORDERS) - 1
+            for step in (16, 4, 1):  # the bound falls and then rises with the order; any order's is a bound
+                tried = np.unique([*range(first, end, step), end])
+                orders = CHERNOFF_ORDERS[tried]
+                total = _joint_moment(_log_moments(weight, losses, orders), length, coordinates)
+                # (1 - e^-x)+ <= constant e^(order x)
+                log_constant = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
+                bounds = (total + log_constant - math.log(delta - cut)) / orders
+                least = int(bounds.argmin())
+                first, end = tried[max(least - 1, 0)], tried[min(least + 1, len(tried) - 1)]
+            best = min(best, float(bounds.min()))
     return max(best, 0.0)
 
 

@@ -107,7 +107,7 @@ def test_no_operation_mixes_lanes(subject, name, unless_pinned):
 
 
 @pytest.mark.parametrize("name", EXCEPTED)
-def test_lanes_that_the_walk_excepts_are_the_same_among_few_and_many(subject, name):
+def test_lanes_that_the_walk_excepts_are_the_same_among_few_and_many(subject, name, unless_pinned):
     few, many = subject.play_seeds(lanes=LEAST_LANES), subject.play_seeds()
     for array in many:
         np.testing.assert_array_equal(few[array], many[array])

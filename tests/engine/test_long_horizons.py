@@ -209,7 +209,7 @@ def kept_sums(state):
 
 
 @pytest.mark.parametrize("name", catalogue.ALGORITHMS)
-def test_64_plays_beyond_2_24_are_those_in_float64(name):
+def test_64_plays_beyond_2_24_are_those_in_float64(subject, name, unless_pinned):
     if name in STORES_ALL:
         with pytest.raises(ValueError, match="horizon = 67108864 must be at most"):
             late_plays(name, "float32")

@@ -1,5 +1,6 @@
 """Every case computes what it did; `make pins` writes down programs that were refactored (tests/pins.py)."""
 
+import itertools
 import os
 
 import jax
@@ -13,7 +14,7 @@ _written: dict = {}
 
 
 @pytest.mark.parametrize("name", catalogue.EVERYTHING)
-def test_results_are_pinned(subject, name):
+def test_results_are_pinned(subject, name, unless_pinned):
     now = pins.pin(subject)
     if os.environ.get("PINS") == "write":
         _written[name] = now
@@ -27,7 +28,10 @@ def test_results_are_pinned(subject, name):
 def test_what_is_pinned_is_in_the_catalogue():
     if os.environ.get("PINS") == "write":
         pins.write(_written, os.environ.get("CHANGED", "").split(","))
-    assert set(pins.pinned()["cases"]) <= set(catalogue.EVERYTHING)
+    cases = pins.pinned()["cases"]
+    assert set(cases) <= set(catalogue.EVERYTHING)
+    same = [(x, y) for x, y in itertools.combinations(cases, 2) if cases[x]["key"] == cases[y]["key"]]
+    assert sorted(same) == [("bernoulli_arms", "ucb1"), ("bernoulli_losses", "exp3_ix")]  # the same sweep twice
 
 
 def test_other_results_under_the_same_keys_are_a_fault(monkeypatch, tmp_path):
@@ -40,8 +44,9 @@ def test_other_results_under_the_same_keys_are_a_fault(monkeypatch, tmp_path):
     for now, pinned in ((other, before | {"keys": KEYS - 1}), (other | {"key": "c"}, before)):
         fault = pins.fault("x", now, pinned)
         assert "other results" in fault and "raise KEYS" not in fault
-    assert "another program" in pins.fault("x", then | {"program": "c"}, before)
-    assert pins.fault("x", then | {"program": "c"}, before | {"jax": "0.0.0"}) == ""
+    for other_name in ({"program": "c"}, {"key": "c"}):
+        assert "another program or key" in pins.fault("x", then | other_name, before)
+        assert pins.fault("x", then | other_name, before | {"jax": "0.0.0"}) == ""
     monkeypatch.setattr(pins, "FILE", tmp_path / "pinned.json")
     pins.write({"x": then}, [])
     for now, changed in ((other, ["x"]), (other | {"key": "c"}, ["y"])):

@@ -138,17 +138,21 @@ def moment(trials, low, high, shift, order):
     return special.logsumexp(stats.binom.logpmf(k, trials, 0.25) + order * loss)
 
 
+def log_moments(*middle):
+    return shuffle._log_moments(*shuffle._losses(*middle), shuffle.CHERNOFF_ORDERS)
+
+
 @pytest.mark.parametrize(("trials", "low", "high", "most"), [(200, 30, 71, 1e-9), (40_000, 9700, 12_499, 0.01)])
 def test_moments_of_shifts_are_those_of_the_law_or_a_little_more(trials, low, high, most):
     """The same where every integer is a block of its own."""
-    found = shuffle._log_moments(trials, low, high, 6)
+    found = log_moments(trials, low, high, 6)
     for side, at, shift in itertools.product((0, 1), (0, 40, 90), (0, 1, 5, 6)):
         exact = moment(trials, low, high, shift * (1 - 2 * side), shuffle.CHERNOFF_ORDERS[at])
         assert exact - 1e-9 <= found[side, at, shift] <= exact + most * max(1.0, exact)
 
 
 def test_joint_moments_hold_for_every_split_and_are_near():
-    moments = shuffle._log_moments(200, 30, 71, 6)
+    moments = log_moments(200, 30, 71, 6)
 
     def split(side, at, length):
         """The largest sum of log moments of two real shifts, each a mixture of the integers around it, on a grid."""
@@ -180,7 +184,7 @@ def test_noise_outside_of_the_middle_is_charged_to_delta(trials, coordinates, de
         low, high = max(int(np.argmax(below >= tail)), 5), min(int(np.argmax(above <= tail)), trials - 5)
         left = delta - coordinates * (below[low - 1] + above[high])
         if low < high and left > 0:
-            moments = shuffle._joint_moment(shuffle._log_moments(trials, low, high, 5), 3.0 * 2.5 / 2.0, coordinates)
+            moments = shuffle._joint_moment(log_moments(trials, low, high, 5), 3.0 * 2.5 / 2.0, coordinates)
             found.append(min((moments + constant - math.log(left)) / orders))
     assert vector_epsilon(code, 3.0, coordinates, delta) == pytest.approx(max(min(found), 0.0), rel=1e-6)
 

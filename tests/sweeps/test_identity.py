@@ -272,16 +272,6 @@ def test_every_component_of_a_cell_is_in_its_key_and_nothing_else(environment):
     assert key_of(cell, labels=["y"], given={}, seeds=range(3)) == keys["as it is"]
 
 
-def test_every_case_of_the_catalogue_has_its_own_key():
-    def case_key(example):
-        names = ("algorithm", "environment", "horizon", "reward_adversary", "message_adversary")
-        return key(**{name: getattr(example, name) for name in names})
-
-    keys, again = ({name: case_key(example) for name, example in catalogue.EVERYTHING.items()} for _ in range(2))
-    assert keys == again
-    assert len(set(keys.values())) > 50  # some cases of an environment are also a case of an algorithm
-
-
 def test_arguments_of_one_description_build_the_same_numbers():
     """1 and 1.0 are one key: then no factory may pass the difference on to the arithmetic."""
     compared = 0
