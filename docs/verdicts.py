@@ -192,8 +192,8 @@ def faults(docs: Path, studies: dict[str, Study]) -> list[str]:
 def _faults_of(row: Verdict, lines: dict[str, list[list[str]]]) -> list[str]:
     found, said = [], set()
     for pattern in row.rows:
-        about = row._replace(rows=(pattern,)).about
-        here = {line[3] for name, of_study in lines.items() for line in of_study if about(name, line[0])}
+        about, name = row._replace(rows=(pattern,)).about, pattern.partition(": ")[0]
+        here = {line[3] for line in lines.get(name, []) if about(name, line[0])}
         found += [] if here else [f"no line is {pattern!r}"]
         said |= here
     contradicted, confirmed, words = "**no**" in said, "yes" in said, row.say_words()

@@ -113,7 +113,11 @@ def unless_pinned(request, subject, name):
     Its program has been looked at. Anything new, and every program under another JAX, is looked at each time.
     """
     every = request.config.getoption("exhaustive") or os.environ.get("PINS") == "write"
-    if not (every or its_turn(name, ONE_IN, int(os.environ["DEAL"]))) and name not in KINDS and is_pinned(subject, name):
+    if (
+        not (every or its_turn(name, ONE_IN, int(os.environ["DEAL"])))
+        and name not in KINDS
+        and is_pinned(subject, name)
+    ):
         pytest.skip(f"it computes what is pinned, and is looked at in one of {ONE_IN} commits")
 
 

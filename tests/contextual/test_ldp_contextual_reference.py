@@ -451,11 +451,13 @@ pytestmark = [
 # ---------------------------------------------------------------- paths
 
 
-# each of these has a program of its own, of parts that the other cases have
+# each of these has a program of its own, of parts that the other cases have; of matrices as arrays three run always
 APART = {
     "ogd, sqrt", "ogd, strong", "ogd, strong, perturbed", "ogd, reference features", "adam", "adam, no noise",
     "momentum", "doubling, momentum", "doubling, maler", "combiner, adam", "thompson, ldp",
-    "thompson, shuffle", "greedy, jdp",
+    "thompson, shuffle", "greedy, jdp", "vector, 0.5", "vector, 10.0", "vector, norm 2", "jdp, binary, 12 features",
+    "jdp, 9 features", "amplified, 9 features", "vector, 9 features", "maler, 9 features", "thompson, 12 features",
+    "greedy, 12 features", "linucb, 9 fixed features",
 }  # fmt: skip
 
 

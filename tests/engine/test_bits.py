@@ -70,7 +70,7 @@ def in_small_calls(example, devices=None):
     return run(example, seeds=2 * LEAST_LANES, memory=budget_for(example, LEAST_LANES), devices=devices)
 
 
-@pytest.mark.parametrize("name", dealt(KINDS, 3, always=KINDS[:3]))
+@pytest.mark.parametrize("name", dealt(KINDS, 4, always=KINDS[1:3]))
 def test_lanes_change_no_bit(fully_optimized, name):
     """A lane is the same alone, among few and among many. All other cases: test_lane_proof.py"""
     example = ALGORITHMS[name]

@@ -34,7 +34,7 @@ def _words(texts: list[str]) -> list[str]:
 
 
 @pytest.mark.planted("a user's algorithm, environment or adversary", "a text that is lost or changed")
-@pytest.mark.parametrize("group", dealt(range(GROUPS), 4))
+@pytest.mark.parametrize("group", dealt(range(GROUPS), 8))
 def test_what_is_said_of_a_wrong_part(group):
     said = json.loads(SAID.read_text())
     assert list(said) == list(wrong_parts()) and len(said) > 600

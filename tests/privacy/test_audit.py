@@ -114,7 +114,7 @@ TIGHT = {
 KIN = [
     "robust_elimination, M2", "median_elimination", "trimmed_elimination", "adac_gope", "adap_kl_ucb", "dp_imed",
     "prm_elimination", "prm_thompson", "epsilon_greedy", "linear_thompson", "shuffle_linucb, alone", "doubling",
-    "jdp_linucb, blt", "byzantine_ucb, blt", "online_ucb, reward", "ldp_ucb, flips",
+    "jdp_linucb, blt", "byzantine_ucb, blt", "online_ucb, reward", "ldp_ucb, flips", "bandit_to_experts", "adac_oful",
 ]  # fmt: skip
 
 

@@ -143,7 +143,7 @@ CHANGED = {
 @pytest.mark.compiles(24)  # a number drawn under every combination of the settings that change it
 def test_random_settings_have_one_key_however_they_are_set_and_never_that_of_other_results():
     rng, part, results = random.Random(1), algorithm(), {}
-    combinations = [{name: rng.choice(x) for name, x in CHANGED.items()} for _ in range(100)]
+    combinations = [{name: rng.choice(x) for name, x in CHANGED.items()} for _ in range(50)]
 
     @cache
     def result(*values):
@@ -159,7 +159,7 @@ def test_random_settings_have_one_key_however_they_are_set_and_never_that_of_oth
             assert keys == list(map(key, parts)), values
         numbers = result(*itertools.islice(values.values(), 3))
         assert all(results.setdefault(one, numbers) == numbers for one in keys), values
-    assert len(set(results.values())) >= 6 and len(results) > 60
+    assert len(set(results.values())) >= 6 and len(results) > 35
 
 
 ENVIRONMENT = {
