@@ -7,9 +7,10 @@ Runs are kept in runs/reproductions/PAPER/FIGURE: what is there is not computed 
     python docs/reproduce.py --compare all
 
 leaves the studies' pages as they are. It computes them anew, in runs/comparison, goes on there when it was interrupted,
-and lists each study's seconds and the cells of its table and of its pictures' data that are not what the page has. What
-was found is kept in docs/figures/compared.json and stands in the list of all studies, so that the hours can be divided:
-studies that were never compared come first, the shortest of them before the others, then those compared longest ago.
+and lists each study's seconds and the cells of its table and of its pictures' data that are not what the page has: of
+numbers those that moved by more than rounding, and all that is no number. What was found is kept in
+docs/figures/compared.json and stands in the list of all studies, so that the hours can be divided: studies that were
+never compared come first, the shortest of them before the others, then those compared longest ago.
 """
 
 import datetime
@@ -42,17 +43,17 @@ def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/repro
 
 
 def compare(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/comparison")) -> int:
-    """Print which cells differ from the pages, and write down when and how many; how many in all."""
+    """Print what differs from the pages, and write down when and how many cells; how many differ but by numbers."""
     known, total = study_tables.read_compared(docs), 0
     studies = {name: study for given in names for name, study in papers.find(given).items()}
     for name in sorted(studies, key=partial(longest_ago, known=known, docs=docs)):
         done = papers.reproduce(studies[name], runs / name, full=True)
-        compared, found = study_tables.differences(name, done, docs, verdicts.word_finder(name))
-        print(f"{name}: {done.seconds:,.0f} s, {len(found)} of {compared:,} cells differ")
-        print(*(f"  {line}" for line in found), sep="\n", end="\n" * bool(found), flush=True)
-        study_tables.record_comparison(name, day_of(runs / name), compared, len(found), docs)
+        found = study_tables.differences(name, done, docs, verdicts.word_finder(name))
+        study_tables.record_comparison(name, day_of(runs / name), found, docs)
         study_tables.write_overview(papers.all_studies(), docs)
-        total += len(found)
+        print(f"{name}: {done.seconds:,.0f} s; {study_tables.comparison_text(study_tables.read_compared(docs)[name])}")
+        print(*(f"  {line}\n" for line in (*found.words, *found.moved)), sep="", end="", flush=True)
+        total += len(found.words)
     return total
 
 
@@ -71,7 +72,7 @@ if __name__ == "__main__":
     try:
         first, *others = sys.argv[1:]
         if first == "--compare":
-            sys.exit(f"{total} cells differ" if (total := compare(others)) else None)
+            sys.exit(f"{total} cells are others" if (total := compare(others)) else None)
         reproduce([first, *others])
     except ValueError as error:
         sys.exit(f"docs/reproduce.py: {error}")

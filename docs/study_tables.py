@@ -7,21 +7,23 @@ between marks of its own (`QUOTED`).
 """
 
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from jaxbandits.formatting import markdown_table
-from jaxbandits.papers.study import Reproduction, Study, claims_table
+from jaxbandits.papers.study import CLAIM_COLUMNS, Reproduction, Study, claims_table
 from jaxbandits.searching import WorstCase
 from jaxbandits.version import __version__
+
+ROUNDING = 1e-6  # relative: numbers that are nearer are the same
 
 
 def page_of(name: str, docs: Path) -> Path:
@@ -73,39 +75,67 @@ def write_study(
     return [page, *copied, *quote(name, docs)]
 
 
+class Comparison(NamedTuple):
+    """What a study, computed anew, has that its page has not."""
+
+    cells: int  # of the page: those of its table, and of its pictures' data
+    moved: list[str]  # numbers that are others, and what was measured in words, a line each
+    furthest: float  # the largest move of an estimate, in lengths of its interval on the page
+    words: list[str]  # all else: verdicts, statements, labels, and tables of another shape
+
+
 def differences(
     name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: ""
-) -> tuple[int, list[str]]:
-    """How many cells a study's page has, lines of its table and pictures' data, and those that a run differs in."""
-    now, then = (
-        [line for line in text.split("\n") if line.startswith("| ")]
-        for text in (claims_table(done.claims, about), study_text(name, docs))
-    )
-    compared = len(then)
-    found = [f"table, line {k}: {a} -> {b}" for k, (a, b) in enumerate(zip_longest(then, now), 1) if a != b]
+) -> Comparison:
+    """What a study's full run gives and its page or the data of its pictures do not."""
+    then, now = map(_rows, (study_text(name, docs), claims_table(done.claims, about)))
+    cells, furthest, moved, words = sum(map(len, then)), 0.0, list[str](), list[str]()
+    if [len(then), *map(len, then)] != [len(now), *map(len, now)]:
+        words.append(f"table: {len(then)} lines -> {len(now)}")
+    for k, (old, new) in enumerate(zip(then, now, strict=False), 1):
+        for column, a, b in zip(CLAIM_COLUMNS, old, new, strict=False):
+            if a != b:
+                (moved if column == CLAIM_COLUMNS[2] else words).append(f"table, line {k}, {column}: {a} -> {b}")
     paper, figure = name.split("/")
     for key in done.figures:
         page = docs / "figures" / paper / f"{figure}-{key}.csv"
         (fresh,) = (path for path in done.paths if path.name == f"{key}.csv")
         old, new = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in (page, fresh))
-        compared += old.size
+        cells += old.size
         if old.shape != new.shape or list(old) != list(new):
-            found.append(f"{page.name}: {list(old)} x {len(old)} -> {list(new)} x {len(new)}")
+            words.append(f"{page.name}: {list(old)} x {len(old)} -> {list(new)} x {len(new)}")
             continue
-        cells = [(row, column) for row in old.index for column in old if old.at[row, column] != new.at[row, column]]
-        found += [f"{page.name}, row {i + 1}, {key}: {old.at[i, key]} -> {new.at[i, key]}" for i, key in cells]
-    return compared, found
+        low, high = (pd.to_numeric(old.get(end), errors="coerce") for end in ("low", "high"))
+        for row, column in ((row, column) for row in old.index for column in old):
+            a, b = old.at[row, column], new.at[row, column]
+            if a == b:
+                continue
+            x, y = (pd.to_numeric(text, errors="coerce") for text in (a, b))
+            if math.isclose(x, y, rel_tol=ROUNDING):
+                continue
+            is_number = not (np.isnan(x) or np.isnan(y))
+            (moved if is_number else words).append(f"{page.name}, row {row + 1}, {column}: {a} -> {b}")
+            if is_number and low is not None and low[row] <= x <= high[row] and low[row] < high[row]:
+                furthest = max(furthest, abs(y - x) / (high[row] - low[row]))
+    return Comparison(cells, moved, furthest, words)
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The cells of a table's lines, without its head."""
+    lines = [line for line in text.split("\n") if line.startswith("| ")][1:]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
 def read_compared(docs: Path) -> dict[str, dict[str, Any]]:
-    """What was found when each study was last computed anew: the day, how many cells were compared, how many differ."""
+    """What was found when each study was last computed anew: the day, how many cells were compared, what differed."""
     path = docs / "figures" / "compared.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def record_comparison(name: str, day: str, compared: int, differ: int, docs: Path) -> None:
+def record_comparison(name: str, day: str, found: Comparison, docs: Path) -> None:
     """Write down what a comparison of a study found."""
-    rows = read_compared(docs) | {name: {"day": day, "cells": compared, "differ": differ}}
+    counts = {"cells": found.cells, "moved": len(found.moved), "furthest": round(found.furthest, 2)}
+    rows = read_compared(docs) | {name: {"day": day, **counts, "words": len(found.words)}}
     text = ",\n".join(f"  {json.dumps(name)}: {json.dumps(rows[name])}" for name in sorted(rows))
     (docs / "figures" / "compared.json").write_text(f"{{\n{text}\n}}\n")
 
@@ -114,8 +144,13 @@ def comparison_text(row: dict[str, Any] | None) -> str:
     """When a study was computed anew, and what then differed from its page."""
     if row is None:
         return ""
-    of_all = f"{row['cells']:,} cells"
-    return f"{row['day']}: " + (f"**{row['differ']:,} of {of_all} differ**" if row["differ"] else of_all)
+    parts = [f"{row['cells']:,} cells"]
+    if row["moved"]:
+        by = f" by at most {row['furthest']:g} of their interval" if row["furthest"] else ""
+        parts.append(f"{row['moved']:,} moved{by}")
+    if row["words"]:
+        parts.append(f"**{row['words']:,} are others**")
+    return f"{row['day']}: {', '.join(parts)}"
 
 
 def regret_by_budget(data: Path) -> str:

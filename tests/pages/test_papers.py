@@ -535,18 +535,38 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     page.parent.mkdir()
     page.write_text(f"{begin}\n{end}\n")
     pages.write_study(name, done, tmp_path)
-    cells = len(rows_of(pages.study_text(name, tmp_path))) + 1 + done.figures["curve"].data.size
-    assert pages.differences(name, done, tmp_path) == (cells, [])
+    table, drawn = pages.study_text(name, tmp_path), done.figures["curve"].data
+    cells = sum(line.count(" | ") + 1 for line in table.split("\n") if line.startswith("| ")) - 4 + drawn.size
+    assert pages.differences(name, done, tmp_path) == (cells, [], 0.0, [])
     data = tmp_path / "figures/paper/figure-curve.csv"
-    first = data.read_text().split("\n")[1]
-    data.write_text(data.read_text().replace(first, f"{first}1", 1))
-    line = [line for line in page.read_text().split("\n") if line.startswith("| ")][1]
-    page.write_text(page.read_text().replace(line, line.replace("finite", "infinite")))
-    _, told = pages.differences(name, done, tmp_path)
-    assert told[0].startswith("table, line 2: ") and told[0].endswith(f" -> {line}")
-    assert told[1].startswith("figure-curve.csv, row 1, ") and len(told) == 2
-    data.write_text("\n".join(data.read_text().split("\n")[:-2]) + "\n")
-    assert re.search(r"^figure-curve.csv: .* x \d+ -> .* x \d+$", pages.differences(name, done, tmp_path)[1][1])
+    frame = pd.read_csv(data, dtype=str, keep_default_na=False)
+    row = next(k for k in frame.index if frame.at[k, "low"] and frame.at[k, "low"] != frame.at[k, "high"])
+    low, centre, high = (float(frame.at[row, column]) for column in ("low", "centre", "high"))
+
+    def with_cell(column, text):
+        frame.assign(**{column: [text if k == row else x for k, x in frame[column].items()]}).to_csv(data, index=False)
+        return pages.differences(name, done, tmp_path)
+
+    assert with_cell("centre", repr(centre * (1 + 5e-7))) == (cells, [], 0.0, [])  # rounding
+    moved = with_cell("centre", repr(centre + 0.25 * (high - low)))
+    assert moved.furthest == pytest.approx(0.25) and moved.words == []
+    assert moved.moved == [f"figure-curve.csv, row {row + 1}, centre: {centre + 0.25 * (high - low)!r} -> {centre!r}"]
+    beyond = with_cell("centre", repr(centre + 3 * (high - low)))  # no estimate of this interval
+    assert len(beyond.moved) == 1 and beyond.furthest == 0.0
+    other = with_cell("algorithm", "another")
+    assert other.moved == [] and other.words[0].startswith(f"figure-curve.csv, row {row + 1}, algorithm: another -> ")
+    assert with_cell("epsilon", "none").words == [
+        f"figure-curve.csv, row {row + 1}, epsilon: none -> {frame.at[row, 'epsilon']}"
+    ]
+    frame.iloc[:-1].to_csv(data, index=False)
+    line = next(line for line in table.split("\n") if line.startswith("| regret"))
+    page.write_text(page.read_text().replace(line, line.replace("finite", "infinite").replace("8.5", "9.5")))
+    found = pages.differences(name, done, tmp_path)
+    assert found.moved == ["table, line 1, we measure: 9.5 -> 8.5"] and found.cells == cells - frame.shape[1]
+    assert found.words[0] == "table, line 1, the paper says: infinite -> finite"
+    assert re.search(r"^figure-curve.csv: .* x \d+ -> .* x \d+$", found.words[1]) and len(found.words) == 2
+    page.write_text(page.read_text().replace(f"{line.replace('finite', 'infinite').replace('8.5', '9.5')}\n", ""))
+    assert "table: 0 lines -> 1" in pages.differences(name, done, tmp_path).words
     # the command goes on from what was computed, says how many, and writes it down
     study = small_study(computed=lambda full: {"number": 7 if full else 3})
     monkeypatch.setattr(papers, "find", lambda given: {name: study})
@@ -556,15 +576,18 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     (tmp_path / "runs/paper").mkdir(parents=True)
     (tmp_path / "runs/paper/figure").symlink_to(run)
     assert into_pages.compare(["all"], tmp_path, tmp_path / "runs") == 2
-    left = cells - done.figures["curve"].data.shape[1]  # without the row that was cut off
-    said = capsys.readouterr().out
-    assert said.startswith("paper/figure: ") and f" s, 2 of {left} cells differ\n  table, line 2: " in said
     computed = max(path.stat().st_mtime for path in run.rglob("*.npz"))
     day = datetime.datetime.fromtimestamp(computed, datetime.UTC).date().isoformat()
-    assert pages.read_compared(tmp_path) == {name: {"day": day, "cells": left, "differ": 2}}
-    assert f"| {day}: **2 of {left} cells differ** |" in overview.read_text()
-    with_none = pages.comparison_text({"day": day, "cells": 1_234, "differ": 0})
-    assert with_none == f"{day}: 1,234 cells" and pages.comparison_text(None) == ""
+    [row] = pages.read_compared(tmp_path).values()
+    assert row == {"day": day, "cells": found.cells - 4, "moved": 0, "furthest": 0.0, "words": 2}
+    text = f"{day}: {row['cells']} cells, **2 are others**"
+    said = capsys.readouterr().out
+    assert said.startswith("paper/figure: ") and f" s; {text}\n  table: 0 lines -> 1\n  figure-curve.csv: " in said
+    assert f"| {text} |" in overview.read_text()
+    several = {"day": day, "cells": 1_234, "moved": 56, "furthest": 0.31, "words": 0}
+    assert pages.comparison_text(several) == f"{day}: 1,234 cells, 56 moved by at most 0.31 of their interval"
+    assert pages.comparison_text(several | {"furthest": 0.0}) == f"{day}: 1,234 cells, 56 moved"
+    assert pages.comparison_text(several | {"moved": 0}) == f"{day}: 1,234 cells" and pages.comparison_text(None) == ""
 
 
 def test_studies_that_were_never_compared_come_first_then_the_oldest(monkeypatch, tmp_path):

@@ -85,9 +85,9 @@ EVERY_EPSILON = 50.0  # up to where the reach is looked for: the theorem asks fo
 
 
 def reach_computed(full: bool) -> dict[str, Any]:
-    deltas = np.unique(np.r_[np.geomspace(DELTAS[-1], DELTAS[0], 141 if full else 29), DELTAS])
+    deltas = [float(f"{x:.12g}") for x in np.geomspace(DELTAS[-1], DELTAS[0], 141 if full else 29)]  # all DELTAS too
     at = product(RANGES.items(), deltas)
-    rows = [(float(delta), theory.printed_noise_reach(delta, length), words) for (words, length), delta in at]
+    rows = [(delta, theory.printed_noise_reach(delta, length), words) for (words, length), delta in at]
     return {"reach": pd.DataFrame(rows, columns=["delta", "epsilon", "rewards"])}
 
 
