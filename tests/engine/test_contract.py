@@ -12,6 +12,7 @@ from jaxbandits import catalogue
 from jaxbandits.checking.check import findings_of
 from jaxbandits.checking.rules import RULES, differences, guarantee, short_audit, windows
 from jaxbandits.contract import operations
+from jaxbandits.mechanisms.composition import claimed_epsilon
 from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.identity import _lane_program
@@ -91,13 +92,18 @@ def test_no_linear_algebra_library_is_called(subject, name, unless_pinned):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_guarantees_are_well_formed(subject, name):
+def test_guarantees_keep_the_contract(subject, name, unless_pinned):
     assert breaches(subject, [guarantee]) == []
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_guarantees_are_well_formed(subject, name):
     algorithm = subject.cell.algorithm
     claim, params = algorithm.guarantee, algorithm.params
     assert algorithm.config["horizon"] == CASES[name].horizon
     if claim.model != "none":
         epsilon, delta = claim.spend(params)
+        assert (0 < epsilon < np.inf and 0 <= delta < 1) or claimed_epsilon(algorithm) == np.inf
         halved = claim.spend(params._replace(mechanism_scale=0.5 * params.mechanism_scale))[0]
         assert delta > 0 or halved == pytest.approx(2 * epsilon)
 

@@ -174,7 +174,7 @@ SIZES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", dealt(SIZES, 4, always=["geometric_median-5-3", "maler-8"]))
+@pytest.mark.parametrize("name", dealt(SIZES, 4, always=["warm_median-5-9", "spectral_filter-50"]))
 def test_no_size_is_refused(monkeypatch, name):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     from estimator_cases import CASES
