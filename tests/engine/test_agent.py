@@ -56,7 +56,7 @@ def play_both(name):
 
 
 @pytest.mark.compiles(20)
-@pytest.mark.parametrize("name", [*dealt(SINGLE, 8, ["exp3"]), *others(WINDOWS, 4)])
+@pytest.mark.parametrize("name", [*dealt(SINGLE, 16, ["exp3"]), *others(WINDOWS, 8)])
 def test_an_agent_plays_the_arms_of_a_run(name):
     expected, found, agent = play_both(name)
     np.testing.assert_array_equal(found, expected)

@@ -200,7 +200,7 @@ def test_the_page_says_what_is_played_and_its_example_takes_bold_calls():
     assert len(example) == 2 and all(PRINTED["arms", call] for call in example)
 
 
-@pytest.mark.parametrize(("problem", "call"), dealt(PRINTED, 24, always=list(PRINTED)[3:5]))
+@pytest.mark.parametrize(("problem", "call"), dealt(PRINTED, 48, always=list(PRINTED)[3:5]))
 def test_every_call_of_the_page_is_played(problem, call):
     factory = eval(call, {"partial": partial} | {name: getattr(a, name) for name in a.__all__})
     shown = choosing.PROBLEMS[problem]
