@@ -377,9 +377,9 @@ def test_what_a_window_shows():
     many = Window((), released)
     many.t, many.play, many.action = np.arange(4, 133, dtype=np.int32), np.ones(129, bool), np.zeros(129, np.int32)
     assert shown(central, many, private=5)[2] == [128, 0]  # of 258 numbers the sums
-    report = Report(np.float32([1, 2, 3]), np.int32([1, 0, 1]), np.array([True, False, True]))
+    report = Report(np.float32([1, 2, 3]), np.int32([0, 1, 0]), np.array([True, False, True]))
     local = central._replace(view=lambda message, released, action: message, sent=True, arms=False)
-    assert shown(local, Window(report, ()))[:2] == [[1, 0, 3], [1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 1]]
+    assert shown(local, Window(report, ()))[:2] == [[1, 0, 3], [1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1]]
     assert shown(local, Window(report, ()))[4] and not shown(local._replace(sent=False), Window(report, ()))[4]
 
 
