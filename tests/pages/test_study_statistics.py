@@ -819,3 +819,31 @@ def test_orders_at_widths_are_those_of_the_least_regret():
         along = re.findall(r"([\d,]+) at ([\d.]+)", found[f"regret by width, ε = {epsilon}: {label}"])
         least, width = min(along, key=lambda pair: int(pair[0].replace(",", "")))
         assert words.startswith(f"width {width}: regret {least}; ")
+
+
+@pytest.mark.parametrize(("largest", "holds"), [(49.99, False), (50.0, True)])
+def test_words_of_the_noises_reach_by_hand(monkeypatch, largest, holds):
+    """A claim for every epsilon up to 50 holds where its largest reach is as far."""
+    reach = {0.0: lambda delta: 2.0, 1.0: lambda delta: 0.5 + 100 * delta, 2.0: lambda delta: 10 * largest * delta}
+    monkeypatch.setattr(equal_budget.theory, "printed_noise_reach", lambda delta, length: reach[length](delta))
+    rows = [judge_claim(claim, True) for claim in equal_budget.reach_claims({})]
+    assert [row.statement.rpartition(": ")[2] for row in rows] == [*equal_budget.RANGES] * 2
+    assert [row.holds for row in rows] == [None, None, holds, None, None, None]
+    assert [bool(row.paper) for row in rows] == [False, False, True, False, False, False]
+    assert rows[0].measured == "2 at 0.1, 2 at 0.01, 2 at 0.001, 2 at 0.0001, 2 at 1e-05, 2 at 1e-06, 2 at 1e-08"
+    assert rows[1].measured.startswith("10.5 at 0.1, 1.5 at 0.01, 0.6 at 0.001")
+    assert rows[3].measured == "1e-08, the smallest looked at" and rows[4].measured == "0.005"
+    assert (
+        rows[5].measured == f"{1 / (10 * largest):.3g}"
+        and "[1e-08, 0.1] with the claim true for all ε ≤ 1" in rows[5].statement
+    )
+
+
+def test_deltas_of_the_reach_are_whole_decades_too(monkeypatch):
+    monkeypatch.setattr(equal_budget.theory, "printed_noise_reach", lambda delta, length: delta + length)
+    for full, count in ((True, 141), (False, 29)):
+        found = equal_budget.reach_computed(full)["reach"]
+        assert [len(of) for _, of in found.groupby("rewards", sort=False)] == [count] * 3
+        assert set(equal_budget.DELTAS) <= set(found["delta"])
+        lengths = [equal_budget.RANGES[name] for name in found["rewards"]]
+        np.testing.assert_array_equal(found["epsilon"], found["delta"] + lengths)
