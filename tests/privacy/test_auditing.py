@@ -19,7 +19,7 @@ from jaxbandits.auditing import Edit, confidence_bounds, differences, neighbours
 from jaxbandits.auditing.differences import Differences
 from jaxbandits.auditing.transcripts import Seen, Shown
 from jaxbandits.mechanisms import gaussian_event, laplace_event
-from jaxbandits.protocol import Moments, Report, Span
+from jaxbandits.protocol import Algorithm, Environment, Moments, Report, Span
 
 a, e = jb.algorithms, jb.environments
 INF, NAN = math.inf, math.nan
@@ -444,9 +444,11 @@ def released(edits, noise, done):
 
 @pytest.fixture
 def unseen(monkeypatch):
-    nothing = Differences((), True, 0, 0, INF, 0.0, INF, "")
-    module = importlib.import_module("jaxbandits.auditing.audit")
-    monkeypatch.setattr(module, "find_differences", lambda *parts: nothing)
+    def find(algorithm, environment):
+        assert isinstance(algorithm, Algorithm) and isinstance(environment, Environment)
+        return Differences((), True, 0, 0, INF, 0.0, INF, "")
+
+    monkeypatch.setattr(importlib.import_module("jaxbandits.auditing.audit"), "find_differences", find)
 
 
 def takes(monkeypatch):
