@@ -21,7 +21,6 @@ from jaxbandits.environments.labelled_rows import attach_names
 from jaxbandits.environments.logs import Log
 from jaxbandits.environments.reward_models import cross_fit, fit_logistic, fit_models, sigmoid
 from jaxbandits.environments.rows import make_rows
-from jaxbandits.mechanisms.composition import compose, gaussian_event, laplace_event, other_event, repeat_events
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.assumptions import doubts_of_repeats
@@ -349,20 +348,6 @@ def test_runs_say_what_regret_is_against_and_that_rows_repeat(tmp_path):
     ((_, ratio, text, _),) = doubts_of_repeats(central(horizon=90), table)
     assert ratio == pytest.approx(3) and text.endswith("spends 1.5 (a group of 3)")
     assert list(doubts_of_repeats(central(horizon=40), table)) == []
-
-
-def test_a_group_pays_for_its_size():
-    normal, pure, loose = (
-        gaussian_event("sum", 1.0, 4.0),
-        laplace_event("sum", 1.0, 2.0),
-        other_event("x", "y", 0.5, 1e-6),
-    )
-    assert compose(repeat_events([normal], 3, own=False), 1e-5) == compose([gaussian_event("sum", 3.0, 4.0)], 1e-5)
-    assert compose(repeat_events([normal], 9, own=True), 1e-5) == compose([gaussian_event("sum", 3.0, 4.0)], 1e-5)
-    assert compose(repeat_events([pure], 3, own=False)) == compose(repeat_events([pure], 3, own=True)) == (1.5, 0.0)
-    epsilon, delta = compose(repeat_events([loose], 2, own=False), 1e-3)
-    assert epsilon == 1.0 and delta == pytest.approx(1e-6 * (1 + np.exp(0.5)))
-    assert compose(repeat_events([loose], 80, own=False), 0.5)[0] == np.inf
 
 
 def test_a_log_that_is_played_as_labels_is_said():

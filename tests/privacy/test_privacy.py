@@ -518,3 +518,25 @@ def test_documentation_and_results_say_that_noise_is_simulated():
     private = partial(jb.algorithms.ldp_ucb, epsilon=1.0)
     assert jb.sweep({"x": private}, arms, horizon=16, seeds=8, progress=False).attrs["privacy"] == SIMULATED
     assert "privacy" not in jb.sweep({"x": jb.algorithms.ucb1}, arms, horizon=16, seeds=8, progress=False).attrs
+
+
+def test_a_group_pays_for_its_size():
+    normal, pure, loose = (
+        m.gaussian_event("sum", 1.0, 4.0),
+        m.laplace_event("sum", 1.0, 2.0),
+        m.other_event("x", "y", 0.5, 1e-6),
+    )
+    assert m.compose(composition.repeat_events([normal], 3, own=False), 1e-5) == m.compose(
+        [m.gaussian_event("sum", 3.0, 4.0)], 1e-5
+    )
+    assert m.compose(composition.repeat_events([normal], 9, own=True), 1e-5) == m.compose(
+        [m.gaussian_event("sum", 3.0, 4.0)], 1e-5
+    )
+    assert (
+        m.compose(composition.repeat_events([pure], 3, own=False))
+        == m.compose(composition.repeat_events([pure], 3, own=True))
+        == (1.5, 0.0)
+    )
+    epsilon, delta = m.compose(composition.repeat_events([loose], 3, own=False), 1e-3)
+    assert epsilon == 1.5 and delta == pytest.approx(1e-6 * (1 + np.exp(0.5) + np.exp(1.0)), rel=1e-9)
+    assert m.compose(composition.repeat_events([loose], 80, own=False), 0.5)[0] == INF
