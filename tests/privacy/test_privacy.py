@@ -521,22 +521,13 @@ def test_documentation_and_results_say_that_noise_is_simulated():
 
 
 def test_a_group_pays_for_its_size():
-    normal, pure, loose = (
-        m.gaussian_event("sum", 1.0, 4.0),
-        m.laplace_event("sum", 1.0, 2.0),
-        m.other_event("x", "y", 0.5, 1e-6),
-    )
-    assert m.compose(composition.repeat_events([normal], 3, own=False), 1e-5) == m.compose(
-        [m.gaussian_event("sum", 3.0, 4.0)], 1e-5
-    )
-    assert m.compose(composition.repeat_events([normal], 9, own=True), 1e-5) == m.compose(
-        [m.gaussian_event("sum", 3.0, 4.0)], 1e-5
-    )
-    assert (
-        m.compose(composition.repeat_events([pure], 3, own=False))
-        == m.compose(composition.repeat_events([pure], 3, own=True))
-        == (1.5, 0.0)
-    )
-    epsilon, delta = m.compose(composition.repeat_events([loose], 3, own=False), 1e-3)
-    assert epsilon == 1.5 and delta == pytest.approx(1e-6 * (1 + np.exp(0.5) + np.exp(1.0)), rel=1e-9)
-    assert m.compose(composition.repeat_events([loose], 80, own=False), 0.5)[0] == INF
+    repeat, compose = composition.repeat_events, m.compose
+    normal, pure = m.gaussian_event("sum", 1.0, 4.0), m.laplace_event("sum", 1.0, 2.0)
+    three = m.gaussian_event("sum", 3.0, 4.0)
+    assert compose(repeat([normal], 3, own=False), 1e-5) == compose([three], 1e-5)
+    assert compose(repeat([normal], 9, own=True), 1e-5) == compose([three], 1e-5)
+    assert compose(repeat([pure], 3, own=False)) == compose(repeat([pure], 3, own=True)) == (1.5, 0.0)
+    loose = m.other_event("x", "y", 0.5, 1e-6)
+    epsilon, delta = compose(repeat([loose], 3, own=False), 1e-3)
+    assert epsilon == 1.5 and delta == pytest.approx(1e-6 * (1 + math.exp(0.5) + math.exp(1.0)), rel=1e-9)
+    assert compose(repeat([loose], 80, own=False), 0.5)[0] == INF
