@@ -105,7 +105,8 @@ def differences(
         if old.shape != new.shape or list(old) != list(new):
             words.append(f"{page.name}: {list(old)} x {len(old)} -> {list(new)} x {len(new)}")
             continue
-        low, high = (pd.to_numeric(old.get(end), errors="coerce") for end in ("low", "high"))
+        nowhere = pd.Series(np.nan, old.index)
+        low, high = (pd.to_numeric(old.get(end, nowhere), errors="coerce") for end in ("low", "high"))
         for row, column in ((row, column) for row in old.index for column in old):
             a, b = old.at[row, column], new.at[row, column]
             if a == b:
@@ -115,7 +116,7 @@ def differences(
                 continue
             is_number = not (np.isnan(x) or np.isnan(y))
             (moved if is_number else words).append(f"{page.name}, row {row + 1}, {column}: {a} -> {b}")
-            if is_number and low is not None and low[row] <= x <= high[row] and low[row] < high[row]:
+            if is_number and low[row] <= x <= high[row] and low[row] < high[row]:
                 furthest = max(furthest, abs(y - x) / (high[row] - low[row]))
     return Comparison(cells, moved, furthest, words)
 

@@ -551,6 +551,11 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     moved = with_cell("centre", repr(centre + 0.25 * (high - low)))
     assert moved.furthest == pytest.approx(0.25) and moved.words == []
     assert moved.moved == [f"figure-curve.csv, row {row + 1}, centre: {centre + 0.25 * (high - low)!r} -> {centre!r}"]
+    (alone := run / "full" / "curve.csv").write_text((whole := alone.read_text()).replace("low,high", "lo,hi", 1))
+    data.write_text(whole.replace("low,high", "lo,hi", 1).replace(frame.at[row, "centre"], "0", 1))
+    without = pages.differences(name, done, tmp_path)
+    alone.write_text(whole)
+    assert len(without.moved) == 1 and without.furthest == 0.0 and without.words == []
     beyond = with_cell("centre", repr(centre + 3 * (high - low)))  # no estimate of this interval
     assert len(beyond.moved) == 1 and beyond.furthest == 0.0
     other = with_cell("algorithm", "another")
