@@ -246,6 +246,23 @@ def test_stale_temporary_files_go_and_fresh_ones_stay(tmp_path):
     assert not old.exists() and new.exists()
 
 
+def test_files_that_another_process_removed_are_gone_too(tmp_path, monkeypatch):
+    (one := Store(tmp_path)).prepare()
+    kept, *ours = (one.home / name for name in ("notes.txt", "token", "sweep.json", ".a.part"))
+    for path in (kept, *ours):
+        path.write_bytes(b"")
+    listed = Path.rglob
+
+    def slowly(self, pattern):
+        found = list(listed(self, pattern))
+        ours[0].unlink()  # after it was listed
+        return found
+
+    monkeypatch.setattr(Path, "rglob", slowly)
+    one.delete_files()
+    assert kept.exists() and not any(path.exists() for path in ours)
+
+
 def test_bad_input_makes_no_directory(tmp_path):
     wrong = {"seeds": 0, "memory": "3B", "engine": "rey", "grid": {"learning_rat": [0.1]}, "devices": 99}
     for name, value in wrong.items():
