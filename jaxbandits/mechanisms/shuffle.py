@@ -23,6 +23,7 @@ BINOMIAL_SHARE = 0.25  # p of the binomial noise
 SUPPORT_BLOCKS = 1500  # of the noise's support, over which `vector_epsilon` bounds the loss from above
 MAX_BATCH_TRIALS = 2.0**53  # binomial trials of a batch: the law of so many is still computed on integers
 CHERNOFF_ORDERS = np.geomspace(0.02, 300, 120)  # Chernoff exponents tried
+LEAST_SLOPE = 1e-300  # above 0, so that it divides
 
 MessageEpsilon = Annotated[Scalar, Ge(0), Le(math.inf), Doc("Epsilon e0 of a message.")]
 Users = Annotated[int, Ge(1), Doc("Users of a batch, each with one message.")]
@@ -234,23 +235,23 @@ def _least_epsilon(trials: int, shifts: int, length: float, coordinates: int, de
     from scipy import stats
 
     law, best = stats.binom(trials, BINOMIAL_SHARE), math.inf
+    orders = CHERNOFF_ORDERS  # (1 - e^-x)+ <= constant e^(order x)
+    log_constant = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
     for part in (1e-9, 1e-4, 1e-2, 0.2, 0.7):
         tail = part * delta / coordinates / 2
         low, high = max(int(law.ppf(tail)), shifts), min(int(law.isf(tail)), trials - shifts)
         cut = coordinates * float(law.cdf(low - 1) + law.sf(high))
         if low < high and cut < delta:
             weight, losses = _losses(trials, low, high, shifts)
-            first, end = 0, len(CHERNOFF_ORDERS) - 1
-            for step in (16, 4, 1):  # the bound falls and then rises with the order; any order's is a bound
-                tried = np.unique([*range(first, end, step), end])
-                orders = CHERNOFF_ORDERS[tried]
-                total = _joint_moment(_log_moments(weight, losses, orders), length, coordinates)
-                # (1 - e^-x)+ <= constant e^(order x)
-                log_constant = orders * np.log(orders) - (1 + orders) * np.log1p(orders)
-                bounds = (total + log_constant - math.log(delta - cut)) / orders
-                least = int(bounds.argmin())
-                first, end = tried[max(least - 1, 0)], tried[min(least + 1, len(tried) - 1)]
-            best = min(best, float(bounds.min()))
+            left = math.log(delta - cut)
+            # shifts by one alone cost no more than all: an order is left out where they cost more than the best
+            ones = np.maximum(_log_moments(weight, losses[:2], orders)[..., 1].max(axis=0), LEAST_SLOPE)
+            least = (ones * length**2 + log_constant - left) / orders
+            for tried in np.array_split(np.argsort(least), 10):
+                tried = tried[least[tried] < best]
+                if len(tried):
+                    total = _joint_moment(_log_moments(weight, losses, orders[tried]), length, coordinates)
+                    best = min(best, float(((total + log_constant[tried] - left) / orders[tried]).min()))
     return max(best, 0.0)
 
 
@@ -261,7 +262,7 @@ def _joint_moment(moments: np.ndarray, length: float, count: int) -> np.ndarray:
     share f = r - m, and moments are convex.
     """
     m, rise = np.arange(moments.shape[-1] - 1), np.diff(moments)
-    slope = np.maximum((moments[..., 1:] / (m + 1) ** 2).max(axis=(0, 2)), 1e-300)
+    slope = np.maximum((moments[..., 1:] / (m + 1) ** 2).max(axis=(0, 2)), LEAST_SLOPE)
     steep = rise > 200  # such an order is of no use
     gain, k = np.expm1(np.where(steep, 0, rise)), slope[:, None]
     # log(1 + f gain) - k (m + f)^2 is concave in f: its maximum is where a f^2 + b f + c = 0, or at an end
