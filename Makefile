@@ -56,10 +56,11 @@ test-matrix:
 lowest:
 	WORKERS=$(WORKERS) bash tests/lowest.sh
 
-# How many small errors the tests notice: NUMBER of them, which takes hours. It goes on where it stopped.
+# How many small errors the tests notice: NUMBER of them, which takes hours. It goes on where it stopped. ROOM: of one
+# room, or of a half of them (trust, elsewhere).
 NUMBER ?= 200
 mutants: $(INSTALLED)
-	$(BIN)/python benchmarks/mutants.py --number $(NUMBER) --workers $(WORKERS)
+	$(BIN)/python benchmarks/mutants.py --number $(NUMBER) --workers $(WORKERS) $(if $(ROOM),--room $(ROOM))
 
 # Write down what every algorithm computes now. CHANGED: names of cases, with commas, whose results are meant to change.
 pins: $(INSTALLED)

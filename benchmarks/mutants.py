@@ -1,6 +1,6 @@
 """How many small errors the tests notice: errors are drawn from the rooms that results and claims rest on.
 
-    python benchmarks/mutants.py [--number 200] [--seed COMMIT] [--room ROOM] [--folder runs/mutants]
+    python benchmarks/mutants.py [--number 200] [--seed COMMIT] [--room ROOM or GROUP] [--folder runs/mutants]
 
 An error is one change of one expression: an operator, a comparison, a constant by one, a condition, a term or an
 argument that is left out, two that are swapped, another variable. Texts, annotations, what is raised and hints of speed
@@ -451,12 +451,12 @@ def main() -> None:
     parser.add_argument(
         "--seed", default=head.stdout.strip()[:8], help="what the draw depends on (default: the commit)"
     )
-    parser.add_argument("--room", choices=[*ROOMS["trust"], *ROOMS["elsewhere"]], help="as many errors of one room")
+    parser.add_argument("--room", choices=[*ROOMS, *ALL], help="as many errors of one room, or of one group of rooms")
     parser.add_argument("--folder", type=Path, default=ROOT / "runs/mutants", help="where everything is kept")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time (default: 2)")
     parser.add_argument("--list", action="store_true", help="print the errors, run nothing")
     given = parser.parse_args()
-    parts = {given.room: [given.room]} if given.room else {group: [*rooms] for group, rooms in ROOMS.items()}
+    parts = {given.room: [*ROOMS.get(given.room, [given.room])]} if given.room else {k: [*v] for k, v in ROOMS.items()}
     drawn = [
         (f"{name}_{k}", error)
         for name, rooms in parts.items()
