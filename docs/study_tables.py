@@ -145,7 +145,7 @@ def comparison_text(row: dict[str, Any] | None) -> str:
     """When a study was computed anew, and what then differed from its page."""
     if row is None:
         return ""
-    parts = [f"{row['cells']:,} cells"]
+    parts = [f"{row['cells']:,} cells" if row["moved"] or row["words"] else f"{row['cells']:,} cells, all the same"]
     if row["moved"]:
         by = f" by at most {row['furthest']:g} of their interval" if row["furthest"] else ""
         parts.append(f"{row['moved']:,} moved{by}")

@@ -592,7 +592,8 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     several = {"day": day, "cells": 1_234, "moved": 56, "furthest": 0.31, "words": 0}
     assert pages.comparison_text(several) == f"{day}: 1,234 cells, 56 moved by at most 0.31 of their interval"
     assert pages.comparison_text(several | {"furthest": 0.0}) == f"{day}: 1,234 cells, 56 moved"
-    assert pages.comparison_text(several | {"moved": 0}) == f"{day}: 1,234 cells" and pages.comparison_text(None) == ""
+    assert pages.comparison_text(several | {"moved": 0}) == f"{day}: 1,234 cells, all the same"
+    assert pages.comparison_text(None) == ""
 
 
 def test_studies_that_were_never_compared_come_first_then_the_oldest(monkeypatch, tmp_path):
