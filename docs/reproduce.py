@@ -43,7 +43,7 @@ def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/repro
 
 
 def compare(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/comparison")) -> int:
-    """Print what differs from the pages, and write down when and how many cells; how many differ but by numbers."""
+    """Print which cells differ from the pages, and write down when and how many; how many of them are no numbers."""
     known, total = study_tables.read_compared(docs), 0
     studies = {name: study for given in names for name, study in papers.find(given).items()}
     for name in sorted(studies, key=partial(longest_ago, known=known, docs=docs)):
@@ -72,7 +72,7 @@ if __name__ == "__main__":
     try:
         first, *others = sys.argv[1:]
         if first == "--compare":
-            sys.exit(f"{total} cells are others" if (total := compare(others)) else None)
+            sys.exit(f"{total} cells differ that are no numbers" if (total := compare(others)) else None)
         reproduce([first, *others])
     except ValueError as error:
         sys.exit(f"docs/reproduce.py: {error}")

@@ -70,6 +70,8 @@ def write_study(
     paper, figure = name.split("/")
     directory = docs / "figures" / paper
     directory.mkdir(parents=True, exist_ok=True)
+    if name in (compared := read_compared(docs)):  # that was another page
+        _write_compared({other: row for other, row in compared.items() if other != name}, docs)
     pictures = [path for path in done.paths if path.stem in done.figures and path.suffix in (".png", ".csv")]
     copied = [Path(shutil.copyfile(path, directory / f"{figure}-{path.name}")) for path in pictures]
     return [page, *copied, *quote(name, docs)]
@@ -136,7 +138,10 @@ def read_compared(docs: Path) -> dict[str, dict[str, Any]]:
 def record_comparison(name: str, day: str, found: Comparison, docs: Path) -> None:
     """Write down what a comparison of a study found."""
     counts = {"cells": found.cells, "moved": len(found.moved), "furthest": round(found.furthest, 2)}
-    rows = read_compared(docs) | {name: {"day": day, **counts, "words": len(found.words)}}
+    _write_compared(read_compared(docs) | {name: {"day": day, **counts, "words": len(found.words)}}, docs)
+
+
+def _write_compared(rows: dict[str, dict[str, Any]], docs: Path) -> None:
     text = ",\n".join(f"  {json.dumps(name)}: {json.dumps(rows[name])}" for name in sorted(rows))
     (docs / "figures" / "compared.json").write_text(f"{{\n{text}\n}}\n")
 
@@ -147,10 +152,10 @@ def comparison_text(row: dict[str, Any] | None) -> str:
         return ""
     parts = [f"{row['cells']:,} cells" if row["moved"] or row["words"] else f"{row['cells']:,} cells, all the same"]
     if row["moved"]:
-        by = f" by at most {row['furthest']:g} of their interval" if row["furthest"] else ""
+        by = f", at most by {row['furthest']:g} of an interval's length" if row["furthest"] else ""
         parts.append(f"{row['moved']:,} moved{by}")
     if row["words"]:
-        parts.append(f"**{row['words']:,} are others**")
+        parts.append(f"**{row['words']:,} differ otherwise**")
     return f"{row['day']}: {', '.join(parts)}"
 
 

@@ -13,7 +13,7 @@ from jaxbandits.spans import segment
 
 LANES = 128
 # One of each family, and one of WITH_ESTIMATORS; each kernel over lanes is lowered in test_estimators.py.
-QUICK = {"ucb1", "adap_ucb", "online_ucb"}
+QUICK = {"ucb1", "exp3", "linucb", "adap_ucb", "online_ucb"}
 # Whose filter, median or learner is a kernel over lanes on a GPU.
 WITH_ESTIMATORS = {"robust_elimination", "byzantine_ucb", "online_ucb", "poison"}
 NAMES = dealt(EVERYTHING, 16, always=QUICK)

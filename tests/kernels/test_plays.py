@@ -24,7 +24,7 @@ NOT_EQUAL = {
     ),
 }
 # In every run: single plays, full and counted windows, with loops in a play, and large arrays.
-ALWAYS = {"ucb1", "thompson", "batched_exp4", "adap_ucb", "private_batched"}
+ALWAYS = {"ucb1", "exp3", "thompson", "linucb", "batched_exp4", "adap_ucb", "private_batched"}
 
 
 # Beside the catalogue sizes whose arrays are too large to be held apart.

@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import math
+import os
 import re
 from functools import partial
 from pathlib import Path
@@ -548,6 +549,10 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
         return pages.differences(name, done, tmp_path)
 
     assert with_cell("centre", repr(centre * (1 + 5e-7))) == (cells, [], 0.0, [])  # rounding
+    assert len(with_cell("centre", repr(centre * (1 + 2e-6))).moved) == 1
+    for end in (low, high):  # the interval's ends are in it
+        at_end = with_cell("centre", repr(end)).furthest
+        assert at_end == pytest.approx(abs(centre - end) / (high - low)) and at_end > 0
     moved = with_cell("centre", repr(centre + 0.25 * (high - low)))
     assert moved.furthest == pytest.approx(0.25) and moved.words == []
     assert moved.moved == [f"figure-curve.csv, row {row + 1}, centre: {centre + 0.25 * (high - low)!r} -> {centre!r}"]
@@ -585,12 +590,14 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     day = datetime.datetime.fromtimestamp(computed, datetime.UTC).date().isoformat()
     [row] = pages.read_compared(tmp_path).values()
     assert row == {"day": day, "cells": found.cells - 4, "moved": 0, "furthest": 0.0, "words": 2}
-    text = f"{day}: {row['cells']} cells, **2 are others**"
+    text = f"{day}: {row['cells']} cells, **2 differ otherwise**"
     said = capsys.readouterr().out
     assert said.startswith("paper/figure: ") and f" s; {text}\n  table: 0 lines -> 1\n  figure-curve.csv: " in said
     assert f"| {text} |" in overview.read_text()
+    pages.write_study(name, done, tmp_path)  # nobody has compared this page
+    assert pages.read_compared(tmp_path) == {}
     several = {"day": day, "cells": 1_234, "moved": 56, "furthest": 0.31, "words": 0}
-    assert pages.comparison_text(several) == f"{day}: 1,234 cells, 56 moved by at most 0.31 of their interval"
+    assert pages.comparison_text(several) == f"{day}: 1,234 cells, 56 moved, at most by 0.31 of an interval's length"
     assert pages.comparison_text(several | {"furthest": 0.0}) == f"{day}: 1,234 cells, 56 moved"
     assert pages.comparison_text(several | {"moved": 0}) == f"{day}: 1,234 cells, all the same"
     assert pages.comparison_text(None) == ""
@@ -602,7 +609,16 @@ def test_studies_that_were_never_compared_come_first_then_the_oldest(monkeypatch
     monkeypatch.setattr(pages, "seconds_of", lambda name, docs: seconds[name])
     order = sorted("abcde", key=lambda name: into_pages.longest_ago(name, known, tmp_path))
     assert order == ["d", "c", "e", "a", "b"]
-    assert into_pages.day_of(tmp_path) == datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def test_the_day_of_a_run_is_that_of_its_last_chunk(tmp_path):
+    before = datetime.datetime.now(datetime.UTC).date().isoformat()
+    assert before <= into_pages.day_of(tmp_path) <= datetime.datetime.now(datetime.UTC).date().isoformat()
+    for name, day in (("b.npz", 4), ("a.npz", 5), ("c.npz", 3), ("later.txt", 9)):
+        (path := tmp_path / "sweeps" / name).parent.mkdir(exist_ok=True)
+        path.write_bytes(b"")
+        os.utime(path, (datetime.datetime(2026, 3, day, 23, 59, tzinfo=datetime.UTC).timestamp(),) * 2)
+    assert into_pages.day_of(tmp_path) == "2026-03-05"
 
 
 def test_a_page_without_its_marks_is_said_before_any_work(tmp_path, monkeypatch):
