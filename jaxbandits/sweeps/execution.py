@@ -67,7 +67,7 @@ def check_room(need: int, directory: Path | None, seeds: int, checkpoints: int) 
     if directory is None:
         room, where, advice = free_memory(), "of memory are free", "give store=DIR, "
     else:
-        place = next(p for p in (directory.absolute(), *directory.absolute().parents) if p.exists())
+        place = next(p for p in (directory.absolute(), *directory.absolute().parents) if os.path.exists(p))
         room, where = shutil.disk_usage(place).free, f"are free on the disk of {directory}"
         advice = "choose another disk, "
         if need > room:  # files of this run that are there already will be replaced or need not be written

@@ -270,8 +270,9 @@ def test_bad_input_makes_no_directory(tmp_path):
             jb.sweep(BOTH, ARMS, **(SMALL | {name: value}), store=tmp_path / "new")
     assert not (tmp_path / "new").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="cannot write there"):
-        jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path / "file")
+    for name, why in {"file": "Not a directory", "x" * 300: "File name too long"}.items():
+        with pytest.raises(ValueError, match=rf"^store = .*{name}': cannot write there \({why}\)"):
+            jb.sweep(BOTH, ARMS, **SMALL, store=tmp_path / name)
 
 
 def test_an_error_in_one_algorithm_keeps_the_others(tmp_path, played, monkeypatch):

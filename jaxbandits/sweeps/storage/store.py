@@ -91,7 +91,7 @@ class Store:
     @property
     def locked(self) -> bool:
         """Whether there is a store here that cannot be written, as on a read-only disk."""
-        return self.home.is_dir() and not os.access(self.home, os.W_OK)
+        return os.path.isdir(self.home) and not os.access(self.home, os.W_OK)
 
     def prepare(self) -> None:
         """Create the directory, check that it can be written, and remove temporary files that nobody owns any more."""
