@@ -85,7 +85,10 @@ def test_climbing_ends_at_a_placement_of_its_ratio():
 def test_a_search_can_contradict_lemma_10_and_cannot_prove_it():
     found = aggregate.search(3, 1, 2)
     assert [claim.holds for claim in aggregate.search_claims(found)] == [None, None, True]
-    violated = [claim.holds for claim in aggregate.search_claims(found.assign(climbed=1.1, line=1.01))]
-    assert violated == [None, False, False]
+    grows = np.linspace(0.5, 1.1, len(found))  # the largest counts, wherever it stands
+    for largest in (grows, grows[::-1]):
+        violated = list(aggregate.search_claims(found.assign(climbed=largest, line=largest)))
+        assert [claim.holds for claim in violated] == [None, False, False]
+        assert all(claim.measured.startswith("1.1 of the bound: ") for claim in violated[1:])
     reached = [claim.holds for claim in aggregate.search_claims(found.assign(climbed=1.0, line=1.0))]
     assert reached == [None, None, True]  # a search that comes to the bound has proved nothing

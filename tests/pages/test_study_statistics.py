@@ -478,6 +478,62 @@ def test_the_two_sides_of_a_lemma_by_hand():
     assert lemmas.passing(512, 1000) == 0
 
 
+def test_the_two_sides_of_a_lemma_by_loops():
+    """Over every history of outputs, every set of outputs, and every pair of inputs, with the same draws."""
+    rng, drawn = np.random.default_rng(3), np.random.default_rng(3)
+
+    def chances(*shape):
+        raw = np.exp(drawn.uniform(-1, 1, shape))
+        return raw / raw.sum(-1, keepdims=True)
+
+    first, second = [[chances(size, 2) for _ in range(2)] for size in (1, 2)]
+    losses = {
+        (i, j): np.log(first[0][0, i] * second[0][i, j] / (first[1][0, i] * second[1][i, j]))
+        for i in range(2) for j in range(2)
+    }  # fmt: skip
+    budget = sum(max(abs(np.log(one / other)).ravel()) for one, other in (first, second))
+    ratio = max(map(abs, losses.values())) / budget
+    assert lemmas.composition_ratio(rng, releases=2, outputs=2) == pytest.approx(ratio)
+
+    (one, other), process = chances(2, 6), chances(6, 4)
+    epsilon = drawn.uniform(0, max(abs(np.log(one / other))))
+
+    def delta(p, q):  # the set of outputs for which it is largest
+        sets = (np.array([k >> i & 1 for i in range(len(p))], bool) for k in range(2 ** len(p)))
+        return max(p[chosen].sum() - np.exp(epsilon) * q[chosen].sum() for chosen in sets)
+
+    before = max(delta(one, other), delta(other, one))
+    after = max(delta(one @ process, other @ process), delta(other @ process, one @ process))
+    assert lemmas.postprocessing_ratio(rng) == pytest.approx(after / before)
+
+    raw, apart = np.log(chances(8, 3)), lambda a, b: sum(x != y for x, y in zip(f"{a:03b}", f"{b:03b}", strict=True))
+    loss = {(a, b): max(abs(raw[a] - raw[b])) for a in range(8) for b in range(8) if a != b}
+    costliest = max(x for pair, x in loss.items() if apart(*pair) == 1)
+    ratio = max(x / (apart(*pair) * costliest) for pair, x in loss.items())
+    assert lemmas.group_ratio(rng, records=3, outputs=3) == pytest.approx(ratio)
+
+
+def test_a_lemmas_ratio_is_the_largest_that_is_found(monkeypatch):
+    """Over sequences, settings, rates and mechanisms, wherever it stands."""
+    plays = np.array([[[1.0, 0.0]], [[0.5, 0.5]], [[0.0, -0.5]]])
+    alone = [lemmas.weights_ratio(one[None], 0.3) for one in plays]
+    assert lemmas.weights_ratio(plays, 0.3) == max(alone) and alone.index(max(alone)) == 0
+    assert lemmas.weights_ratio(plays[::-1], 0.3) == max(alone)
+    ways = iter([*range(200), *range(1000, 1200)[::-1], *range(300, 500)])
+    monkeypatch.setattr(lemmas, "composition_ratio", lambda rng: next(ways))
+    monkeypatch.setattr(lemmas, "postprocessing_ratio", lambda rng: next(ways))
+    monkeypatch.setattr(lemmas, "group_ratio", lambda rng: next(ways))
+    monkeypatch.setattr(lemmas, "batches_ratio", lambda rate, mixing: mixing / rate - abs(mixing - 0.5))
+    monkeypatch.setattr(lemmas, "weights_ratio", lambda losses, rate: losses.shape[2] - abs(rate - 0.3))
+    monkeypatch.setattr(lemmas, "exp3_regret", lambda losses, rate, mixing: losses[:, 0, 0] * rate)
+    monkeypatch.setattr(lemmas, "exp3_bound", lambda losses, rate, mixing: losses[:, 0, 0] * 0 + mixing**2)
+    monkeypatch.setattr(lemmas, "advanced_ratio", lambda: 0.25)
+    assert lemmas.compute_lemma_ratios(True)["ratios"] == {
+        "batches": 2, "weights": 3, "exp3": pytest.approx(2.5), "composition": 199, "advanced": 0.25,
+        "processed": 1199, "group": 499, "norms": 1,
+    }  # fmt: skip
+
+
 def test_the_printed_bonus_is_above_the_largest_gap_until_late():
     assert paper_bonus(1e6) > 2 > paper_bonus(1e9)
 
@@ -576,6 +632,24 @@ def test_an_exponent_is_of_points_below_half_of_random_play(monkeypatch, shares,
     arms = ds.assign_coords({"environment.gap": ("gap", [0.1, gap])})
     [claim] = price_of_privacy.slopes({"arms": arms}, "arms", "epsilon")
     assert re.match(words, claim.measured)
+
+
+def test_where_the_conversion_is_cheaper_by_hand(monkeypatch):
+    """Bounds that are below T = 1000 where epsilon is below 0.1, and where it is above 0.7: 100 and 16 of 200."""
+    base, local = "HTINF", price_of_privacy.LOCAL
+    bound = {base: lambda x: 1e4 * x, local: lambda x: 700 / x}
+    monkeypatch.setattr(price_of_privacy, "_regret_bound", lambda name, horizon, x: bound[name](x))
+    monkeypatch.setattr(price_of_privacy, "slopes", lambda *asked: ())
+    coords = {"algorithm": [base, local, "no privacy"], "epsilon": [0.1, 0.2, 0.4], "seed": range(4), "t": [1000]}
+    regret = np.full((3, 3, 4, 1), 100.0)
+    regret[0, :, :, 0] = np.array([[90.0], [101.0], [110.0]]) + [-3.0, -1.0, 1.0, 3.0]
+    regret[2] = 50
+    ds = xr.Dataset({"regret": (tuple(coords), regret)}, coords)
+    monkeypatch.setattr(price_of_privacy, "sweep_along", lambda *asked: ds)
+    cheaper, price = price_of_privacy.claims({})
+    assert cheaper.paper.endswith("below ε = 0.26, but one of them is below T at 116 of 200 such ε")  # sqrt(0.07)
+    assert re.fullmatch(r"below ε = 0\.1\d; within noise at 0\.2", cheaper.measured)
+    assert price.measured == "1.8 at ε = 0.1, 2.0 at ε = 0.2, 2.2 at ε = 0.4"
 
 
 @pytest.mark.parametrize(("learnt", "words"), [
