@@ -249,7 +249,8 @@ def sentence(rows: list[dict[str, Any]]) -> str:
     return (
         f"On one CPU core {range_of_them}, "
         f"and UCB1 on ten arms {short(found['SMPyBandits'])} times as fast as SMPyBandits', at equal regret. "
-        f"A loop written by hand for UCB1 alone is {1 / found['Numba']:.1f} times as fast as this package.\n"
+        f"A loop written by hand for UCB1 alone is {1 / found['Numba']:.1f} times as fast as this package "
+        f"where it plays 64 runs together in vectors, {1 / found['Numba (lane by lane)']:.2f} times run by run.\n"
     )
 
 

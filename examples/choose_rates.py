@@ -20,7 +20,7 @@ tuning = jb.tune(
     space={"learning_rate": RATES},
     over={"epsilon": [1.0, 2.0]},
     unknown=["epsilon"],
-    horizon=10_000, seeds=range(10_000, 10_100), report_seeds=200, checkpoints=1,
+    horizon=10_000, seeds=range(10_000, 10_100), report_seeds=range(200), checkpoints=1,
 )  # fmt: skip
 print(tuning)
 
@@ -35,7 +35,7 @@ tuning = jb.tune(
         "EXP3.base.learning_rate": RATES, "FTPL.base.learning_rate": RATES, "one noise per play.learning_rate": RATES,
     },
     over={"epsilon": [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]},
-    horizon=20_000, seeds=range(10_000, 10_100), report_seeds=200, checkpoints=1,
+    horizon=20_000, seeds=range(10_000, 10_100), report_seeds=range(200), checkpoints=1,
 )  # fmt: skip
 print(tuning)
 print(tuning.toml())

@@ -311,7 +311,7 @@ def run(given) -> int:
         print(statistics.table(ds))
         return 0
     picture = {"formats": given.formats, "figure": figure, "caption": caption}
-    if job.computed or not output.describes(sweep.directory, sweep.config):
+    if job.computed or not output.describes(sweep.directory, sweep.config, ds):
         output.write_run(ds, sweep.directory, seconds=store.seconds, lanes=sweep.lanes, **picture)
         seconds = store.spent or time.perf_counter() - store.began
         print(f"{done} in {seconds:.1f} s, compilation included")
@@ -343,7 +343,10 @@ def worker(given) -> int:
 
 def _job(given, fresh: bool = False):
     """The sweep of a file, checked and not yet run; what its picture should show; its caption."""
+    import numpy as np
+
     from jaxbandits.regret import has_best
+    from jaxbandits.sweeps.dataset import coordinate_values
     from jaxbandits.sweeps.execution import SweepRun
     from jaxbandits.sweeps.sweep import prepare_sweep
     from jaxbandits.sweeps.toml_file import (
@@ -369,6 +372,12 @@ def _job(given, fresh: bool = False):
     if (figure or {}).get("reward") and not all(has_best(cell.environment) for cell in checked.plan.cells):
         why = "contexts decide which arm is best in this environment, so that only regret is known"
         raise ValueError(f"{given.file}: figure.reward: {why}: leave it out")
+    for axis in checked.plan.axes:
+        numbers = coordinate_values(axis.labels)
+        usable = numbers.dtype.kind in "if" and np.isfinite(numbers).any()
+        if axis.name == (figure or {}).get("against") and not usable:
+            why = f"needs numbers, and the values are {', '.join(map(str, numbers))}: leave it out"
+            raise ValueError(f"{given.file}: figure.against = {axis.name!r} {why}")
     job = SweepRun(checked)
     if given.command == "run":
         job.config_file = config_for_directory(given.file, content, given.out, given.seeds)
@@ -405,6 +414,12 @@ def _check_figure(figure, settings: dict) -> None:
         if label not in labels:
             wrong = f"{label!r}{nearest(label, labels)}"
             raise ValueError(f"figure.dotted names {wrong}: the algorithms are {', '.join(labels)}")
+    if dotted:
+        from jaxbandits.reports.drawing import styles_of
+        from jaxbandits.validation import prefix_errors
+
+        with prefix_errors("figure"):
+            styles_of(labels, dotted)
 
 
 def reproduce(given) -> int:

@@ -172,8 +172,11 @@ def select_values(array: Selected, selection: Mapping[str, Any] | None, name: st
         many = isinstance(wanted, list | tuple | np.ndarray)
         where = []
         for value in wanted if many else [wanted]:
-            real = known.dtype.kind in "iuf" and not isinstance(value, str)
-            hits = np.flatnonzero(np.isclose(known, value, rtol=1e-9, atol=0.0) if real else known == value)
+            if known.dtype.kind in "iuf" and not isinstance(value, str):
+                hits = np.flatnonzero(np.isclose(known, value, rtol=1e-9, atol=0.0))
+                hits = hits[np.argsort(np.abs(known[hits] - value), kind="stable")]  # of neighbours the nearest
+            else:  # a list of other things than numbers is a list of their texts
+                hits = np.flatnonzero(known == (str(value) if known.dtype.kind in "OU" else value))
             if not hits.size:
                 holds = f"it holds {join_values(known)}"
                 raise ValueError(f"{name}: {dim} has no {value!r}{nearest(value, known)}; {holds}")

@@ -327,22 +327,22 @@ def table(ds: Swept, format: Markup = "markdown") -> str:
     across = shown.pop() if shown and final.sizes[shown[-1]] <= MAX_TABLE_COLUMNS else None
     head = [f"{across} = {format_value(v)}" for v in final[across].values] if across else ["regret"]
     latex = format == "latex"
-    rows = [["algorithm", *shown, *head]]
+    readable = (lambda cell: cell.translate(_LATEX_SIGNS)) if latex else inert
+    written = lambda key: (str if isinstance(key, int | float | np.number) else readable)(format_value(key))
+    # LaTeX's other cells are LaTeX, except in the head
+    rows = [list(map(readable, ["algorithm", *shown, *head]))]
     keys = itertools.product(final["algorithm"].values, *(final[d].values for d in shown))
     for key, lanes in zip(keys, final.values.reshape(-1, len(head), final.sizes["seed"]), strict=True):
-        rows.append([*map(format_value, key), *(_cell(c, latex) for c in lanes)])
+        rows.append([*map(written, key), *(_cell(c, latex) for c in lanes)])
     seeds = final.sizes["seed"]
     many = f"Mean ± half-width of the 95% interval over {seeds:,} seeds"
     note = many if seeds > 1 else "Regret of one seed, hence no interval"
     said = spending.sentence(ds)
     note = f"{note}{fixed}.{_doubt(final.values)}{f' {said}.' if said else ''}"
-    # LaTeX's other cells are LaTeX, except in the head
-    plain, readable = 1 + len(shown), (lambda cell: cell.translate(_LATEX_SIGNS)) if latex else inert
-    cells = [[readable(c) if i == 0 or j < plain else c for j, c in enumerate(row)] for i, row in enumerate(rows)]
     if not latex:
-        return _Table(f"{markdown_table(cells)}\n\n{note}")
-    body = [" & ".join(row) + r" \\" for row in cells]
-    begin = rf"\begin{{tabular}}{{{'l' * plain + 'r' * len(head)}}}"
+        return _Table(f"{markdown_table(rows)}\n\n{note}")
+    body = [" & ".join(row) + r" \\" for row in rows]
+    begin = rf"\begin{{tabular}}{{{'l' * (1 + len(shown)) + 'r' * len(head)}}}"
     lines = [f"% {note.replace('±', 'and')}", begin, body[0], r"\hline", *body[1:], r"\end{tabular}"]
     return _Table("\n".join(lines))
 

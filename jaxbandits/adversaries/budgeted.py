@@ -251,14 +251,14 @@ def budgeted(
             of the best arm, not below `low`. "raise_worst": r + cap of the worst arm, not above `high`. "swap": r moves
             towards a fresh reward of the arm whose mean has the mirrored rank. "empirical_best": as "lower_best", and
             no more than brings the best arm's mean of delivered rewards down to the largest such mean of another arm,
-            less `margin`.
+            less `margin`; a weak one takes its whole cap while that mean is above.
         strength: Whom the budget is charged for. "strong": the attack sees which arm is played and is charged what it
             does to that arm's reward. "weak": it is decided for all arms before one is played, and is charged cap, the
             most that it may do to any of them.
         schedule: When: "early", from the first play; "late", in the second half; "uniform", at most total t / T by t;
             "burst", in ceil(T / 16) plays after the first quarter.
-        low, high: Rewards are not lowered below `low` or raised above `high`; low < high, infinite ends allowed. A
-            reward that is already beyond its end stays. Give -inf and inf where rewards leave [0, 1].
+        low, high: Rewards are not lowered below `low` or raised above `high`, but by "swap"; low < high, infinite ends
+            allowed. A reward that is already beyond its end stays. Give -inf and inf where rewards leave [0, 1].
         horizon: Plays T of a run. `sweep` and `simulate` fill it in. Only "early" does without.
 
     Returns:

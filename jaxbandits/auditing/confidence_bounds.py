@@ -104,7 +104,8 @@ def claimed_curve(epsilon: float, delta: float, false_positive: Vector) -> Float
     alpha = np.asarray(false_positive, float)
     if np.isinf(epsilon):
         return np.zeros_like(alpha)
-    return np.maximum(0, np.maximum(1 - delta - np.exp(epsilon) * alpha, np.exp(-epsilon) * (1 - delta - alpha)))
+    growth = np.exp(min(epsilon, 700.0))  # finite: 0 times it is 0
+    return np.maximum(0, np.maximum(1 - delta - growth * alpha, (1 - delta - alpha) / growth))
 
 
 def above(scores: Scores, thresholds: Float[np.ndarray, " n"]) -> np.ndarray[Any, Any]:

@@ -139,7 +139,7 @@ def federated_linear(
 
     Returns:
         Environment: The context of a play is [N, num_arms, dim]; rewards and regrets are [N]. Facts: `num_agents`,
-            `num_arms`, `dim`, `theta_norm` and `reward_range`, which is infinite for Gaussian noise.
+            `num_arms`, `dim`, `theta_norm` and `reward_range`, which Gaussian noise makes infinite.
 
     >>> jb.environments.federated_linear(num_agents=10, num_arms=5, dim=4).facts["num_agents"]
     10

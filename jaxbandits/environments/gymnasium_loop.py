@@ -26,8 +26,7 @@ Observation: TypeAlias = np.ndarray[Any, Any] | np.int64
 def as_gymnasium(
     environment: "Environment | EnvironmentFactory",
     *,
-    horizon: Annotated[int, Ge(1), Doc("Plays after which an episode is truncated. The default: it never ends.")]
-    | None = None,
+    horizon: Annotated[int, Ge(1)] | None = None,
 ) -> Annotated[Any, Doc("A `gymnasium.Env`.")]:
     """Make a gymnasium environment of one of ours: an action is an arm, a step is a play.
 
@@ -38,6 +37,8 @@ def as_gymnasium(
 
     Args:
         environment (Environment or factory): Called, or a partial that needs no further arguments.
+        horizon: Plays after which an episode is truncated, no more than the environment has. The default: as many as
+            it has, such as the rows of a table; else an episode never ends.
 
     >>> loop = jb.environments.as_gymnasium(jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=100)
     >>> _, _ = loop.reset(seed=3)
@@ -48,7 +49,10 @@ def as_gymnasium(
     given = environment() if callable(environment) else environment
     if given.facts.get("num_agents"):
         raise ValueError("environment has agents, each with an arm and a reward, and gymnasium has one reward a step")
-    return loop_class()(given, None if horizon is None else integer("horizon", horizon, 1))
+    most = given.facts.get("max_horizon")
+    if horizon is not None and most is not None and horizon > most:
+        raise ValueError(f"horizon = {horizon} is longer than the environment's {most} plays: lower it")
+    return loop_class()(given, most if horizon is None else integer("horizon", horizon, 1))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -78,7 +82,7 @@ def loop_class() -> type:
     from gymnasium import spaces
 
     class BanditLoop(gymnasium.Env):
-        """A bandit as an endless episode, one play a step."""
+        """A bandit as an episode, one play a step."""
 
         def __init__(self, environment: Environment, horizon: int | None) -> None:
             self.environment, self.horizon = environment, horizon

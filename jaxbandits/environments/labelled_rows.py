@@ -4,7 +4,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,21 +30,36 @@ MANY_ROWS = 10  # so many numbers are not evenly apart by chance
 class Named(np.ndarray[Any, Any]):
     """Numbers with the names of what they stand for: of columns, or of the classes 0, 1, ...
 
-    Some of its rows keep the names; arithmetic and a choice of columns forget them.
+    Some of its rows, a copy and another type of number keep the names. All else forgets them, as it may move columns.
     """
 
     names: tuple[str, ...] | None = None
 
-    def __array_finalize__(self, source: Any) -> None:
-        alike = isinstance(source, Named) and source.ndim == self.ndim and source.shape[1:] == self.shape[1:]
-        self.names = source.names if alike else None
+    def copy(self, order: Literal["K", "A", "C", "F"] | None = "C") -> "Named":
+        return self._keep_names(super().copy(order))
+
+    def __copy__(self) -> "Named":
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> "Named":
+        return self.copy()
+
+    def astype(self, *given: Any, **more: Any) -> "Named":
+        return self._keep_names(super().astype(*given, **more))
 
     def __array_wrap__(self, result: object, context: object = None, return_scalar: bool = False) -> Any:
         return np.asarray(result)[()] if return_scalar else np.asarray(result)
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
-        return np.asarray(found) if isinstance(key, tuple) and isinstance(found, Named) else found
+        if not isinstance(found, Named) or isinstance(key, tuple):
+            return np.asarray(found) if isinstance(found, Named) else found
+        return self._keep_names(found) if found.ndim == self.ndim else found
+
+    def _keep_names(self, found: np.ndarray[Any, Any]) -> "Named":
+        there = found.view(Named)
+        there.names = self.names
+        return there
 
 
 def attach_names(x: np.ndarray[Any, Any], names: Iterable[str]) -> Named:
@@ -163,7 +178,8 @@ def labels_of(labels: Any, n: int) -> tuple[np.ndarray[Any, Any], tuple[str, ...
         marks = _marks(labels)
         (codes, classes), plain = classes_of(marks, _row_of(labels)), _labels_as_array(marks)
     names = labels.names if isinstance(labels, Named) else None
-    if names is not None and 0 <= int(classes[0]) and int(classes[-1]) < len(names):
+    numbered = names is not None and all(map(INTEGER.fullmatch, classes))
+    if names is not None and numbered and 0 <= int(classes[0]) and int(classes[-1]) < len(names):
         classes = tuple(names[int(code)] for code in classes)  # the numbers that `read_labelled` gave them
     if len(classes) < 2:
         raise ValueError(f"labels must be of at least two classes, all of them are {classes[0]}")

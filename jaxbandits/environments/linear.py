@@ -79,7 +79,7 @@ def linear_arms(
         Environment: The context of a play is `actions`, so that learners of decision sets play the same problem, with
             the same noise, as those that are given `actions` on the host. Facts: `num_arms`, `dim`, `actions` [K, d],
             `means` [K], `feature_norm` (the largest norm), `contexts` ("fixed") and `reward_range`, which is (-1, 1)
-            for "rademacher" and infinite on one or both sides otherwise; ``noise_moment(order)``, but for
+            for "rademacher" and, with noise, infinite on one or both sides otherwise; ``noise_moment(order)``, but for
             "rademacher": E|noise|^order, inf where it does not exist. Regret is exact: it follows from the pull counts.
 
     Raises:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 
 from jaxbandits.declared import LATER, Axes, Doc
+from jaxbandits.numerics import floats
 from jaxbandits.typing import Array, Float, Matrix, Vector
 
 Sample = Annotated[
@@ -16,12 +17,6 @@ Sample = Annotated[
 Points = Annotated[
     Matrix, LATER, Axes(2, "array of shape [N, p]"), Doc("Points, N and p at least 1. Infinities and NaN count as 0.")
 ]
-
-
-def floats(x: Any) -> Float[Array, "..."]:
-    """Numbers as floats: as they are, or integers and booleans in float32."""
-    x = jnp.asarray(x)
-    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)
 
 
 def finite(x: Float[Array, "..."]) -> Float[Array, "..."]:

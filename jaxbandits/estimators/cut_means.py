@@ -6,8 +6,8 @@ from typing import Annotated, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.declared import LATER, TRACED, Doc, Epsilon, Ge, Positive
-from jaxbandits.estimators._inputs import Sample, floats, of_axes
-from jaxbandits.numerics import argmax, fixed_sum
+from jaxbandits.estimators._inputs import Sample, of_axes
+from jaxbandits.numerics import argmax, fixed_sum, floats
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Scalar, Vector
 from jaxbandits.validation import declare, number
 

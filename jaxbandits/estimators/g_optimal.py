@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.declared import TRACED, NonNegative
-from jaxbandits.estimators._inputs import floats, of_axes
-from jaxbandits.numerics import argmax, dot, fixed_sum, matvec, quadratic, sweep_inverse
+from jaxbandits.estimators._inputs import of_axes
+from jaxbandits.numerics import argmax, dot, fixed_sum, floats, matvec, quadratic, sweep_inverse
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Numeric, Vector
 from jaxbandits.validation import declare
 

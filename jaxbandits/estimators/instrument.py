@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandits.declared import LATER, Axes, Doc
-from jaxbandits.estimators._inputs import floats, of_axes
-from jaxbandits.numerics import packed, safe_norm
+from jaxbandits.estimators._inputs import of_axes
+from jaxbandits.numerics import floats, packed, safe_norm
 from jaxbandits.numerics.eliminations import general_inverse, solve_transposed
 from jaxbandits.numerics.packed import Vector, map_features, multiply_transposed, split_features, stack_features
 from jaxbandits.typing import Array, Float, Matrix

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandits.declared import Doc, Ge
-from jaxbandits.estimators._inputs import Points, cloud, finite, floats, of_axes
+from jaxbandits.estimators._inputs import Points, cloud, finite, of_axes
 from jaxbandits.estimators.geometric_median import geometric_median
-from jaxbandits.numerics import argmin, count, fixed_sum, pick
+from jaxbandits.numerics import argmin, count, fixed_sum, floats, pick
 from jaxbandits.typing import Array, Bool, Float, Int, Numeric, Vector
 from jaxbandits.validation import declare, integer
 
@@ -156,8 +156,8 @@ def krum(
         ValueError: If `points` has another shape or `num_attacked` is out of range.
 
     Note:
-        From (N - 2) / 2 attackers on, attackers can be each other's nearest neighbours and are then picked. That is
-        the rule.
+        It is promised for fewer than (N - 2) / 2 attackers. From (N - 1) / 2 on, two at least, attackers at one place
+        are each other's nearest neighbours and are picked. That is the rule.
 
     >>> import jax.numpy as jnp
     >>> krum(jnp.array([[0.0], [0.2], [0.3], [9.0], [8.0]]), 2).tolist()

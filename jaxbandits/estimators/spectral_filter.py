@@ -22,10 +22,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandits.declared import STATIC, TRACED, Doc, Ge, Kind, NonNegative
-from jaxbandits.estimators._inputs import floats, of_axes
+from jaxbandits.estimators._inputs import of_axes
 from jaxbandits.estimators._lanes import first_above, ladder, sum_by_halves
 from jaxbandits.estimators._top_eigenvector import top_eigenvector
-from jaxbandits.numerics import count, fixed_sum, materialize, materialize_all, tree_where
+from jaxbandits.numerics import count, fixed_sum, floats, materialize, materialize_all, tree_where
 from jaxbandits.numerics.device_forms import with_form
 from jaxbandits.random import Draws, to_uniform
 from jaxbandits.typing import Array, Bool, Float, Int, Matrix, Numeric, Vector

@@ -183,14 +183,15 @@ def compose(events: Events, delta: Annotated[Scalar, Ge(0), Lt(1)] = 0.0) -> tup
     """The (epsilon, delta) of all releases that a unit enters, together.
 
     Args:
-        delta: The delta that may be used; 0 only without Gaussian noise.
+        delta: The delta that may be used; 0 only without Gaussian noise. Releases that have a delta of their own use
+            that in any case.
 
     Returns:
         tuple of float: The epsilon, and the delta that is used. Nothing entered: (0.0, 0.0); a release without noise:
             (inf, 0.0).
 
     Raises:
-        ValueError: Where delta is outside its range, or does not suffice for the releases.
+        ValueError: Where delta is outside its range, or leaves nothing for Gaussian noise.
 
     Note:
         Epsilons and deltas add up. Several releases, or Gaussian ones, may cost less at `delta`: then their privacy

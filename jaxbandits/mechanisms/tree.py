@@ -151,7 +151,8 @@ def tree_scale(
 
     Args:
         calibration: "exact": the least that suffices (analytic Gaussian, all nodes jointly). "zcdp": 1.1 to 2.2 times
-            that. "paper": 8 sqrt(m) bound ln(4 / delta) / epsilon, m the levels, about ten times.
+            that, for epsilon in [0.1, 10] and delta at most 0.001. "paper": 8 sqrt(m) bound ln(4 / delta) / epsilon, m
+            the levels, 7 to 17 times there.
 
     Returns:
         float: The scale s; 0.0 without noise or releases. A node adds (Z' + Z'^T) / sqrt(2) to U, entries of Z' of

@@ -26,6 +26,7 @@ from jaxbandits.numerics.sums import count as count
 from jaxbandits.numerics.sums import dot as dot
 from jaxbandits.numerics.sums import fixed_cumsum as fixed_cumsum
 from jaxbandits.numerics.sums import fixed_sum as fixed_sum
+from jaxbandits.numerics.sums import floats as floats
 from jaxbandits.numerics.sums import left_out as left_out
 from jaxbandits.numerics.sums import matvec as matvec
 from jaxbandits.numerics.sums import moved_mean as moved_mean

@@ -24,7 +24,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandits.numerics.fusion import materialize, materialize_all
-from jaxbandits.numerics.sums import contraction, dot, inner_products, matvec, product
+from jaxbandits.numerics.sums import contraction, dot, floats, inner_products, matvec, product
 from jaxbandits.typing import Array, DType, Float, Tensor
 from jaxbandits.validation import declare
 
@@ -138,7 +138,7 @@ def pack(matrix: Tensor) -> Float[Array, "... n"]:
         matrix (array of shape [..., d, d]): Symmetric matrices, d >= 1. The lower triangle is not read.
 
     Returns:
-        Array of shape [..., d (d + 1) / 2]: The packed matrices, in the dtype of `matrix`.
+        Array of shape [..., d (d + 1) / 2]: The packed matrices, in the dtype of `matrix`; integers in float32.
 
     Raises:
         ValueError: For other shapes.
@@ -150,7 +150,7 @@ def pack(matrix: Tensor) -> Float[Array, "... n"]:
     >>> pack(jnp.array([[1.0, 3.0], [3.0, 2.0]])).round(4).tolist()
     [1.0, 4.242599964141846, 2.0]
     """
-    matrix = jnp.asarray(matrix)
+    matrix = floats(matrix)
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] == 0:
         raise ValueError(f"matrix has shape {matrix.shape}; it must be [..., d, d] with d >= 1")
     rows, columns, _ = _indices(matrix.shape[-1])
@@ -167,7 +167,7 @@ def unpack(packed: Tensor) -> Float[Array, "... d d"]:
             sqrt(2).
 
     Returns:
-        Array of shape [..., d, d]: The matrices, in the dtype of `packed`.
+        Array of shape [..., d, d]: The matrices, in the dtype of `packed`; integers in float32.
 
     Raises:
         ValueError: Where the last axis is not d (d + 1) / 2 long for any d >= 1.
@@ -179,7 +179,7 @@ def unpack(packed: Tensor) -> Float[Array, "... d d"]:
     >>> unpack(pack(jnp.eye(3))).tolist() == jnp.eye(3).tolist()
     True
     """
-    packed = jnp.asarray(packed)
+    packed = floats(packed)
     length = packed.shape[-1] if packed.ndim else 0
     dim = (math.isqrt(8 * length + 1) - 1) // 2
     if length == 0 or dim * (dim + 1) // 2 != length:

@@ -27,6 +27,12 @@ SUMMED = 2**22
 SHORT = 2**18
 
 
+def floats(x: Any) -> Float[Array, "..."]:
+    """Numbers as floats: as they are, or integers and booleans in float32."""
+    x = jnp.asarray(x)
+    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)
+
+
 def fixed_sum(x: Array, axis: int = -1) -> Array:
     """Sum over one axis in a fixed order: left to right up to `UNROLL` terms, pairwise halves above."""
     x = jnp.moveaxis(x, axis, -1)

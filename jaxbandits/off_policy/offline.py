@@ -56,7 +56,7 @@ class Offline(NamedTuple):
     mean_weight: float = math.nan  # before they are cut: about 1, if the propensities are right
     largest_weight: float = math.nan  # before they are cut
     clipped: float = math.nan  # the share that was cut
-    bias_bound: float = 0.0  # how far too low an estimate from cut weights may be, for rewards of at least 0
+    bias_bound: float = 0.0  # how far off an estimate from cut weights may be: too low, for rewards of at least 0
     logged: float = math.nan  # what the logged policy earned a row
     accepted: Any = None  # of a learner: rows that it learned from, [S]
     curve: Any = None  # and the mean reward of the first 1, 2, ... of them
@@ -139,15 +139,16 @@ def offline(
             "replay" is the mean reward of the rows whose arm the policy would have chosen.
         clip: Larger w are cut to this, for less spread and some bias. The default: none is.
         floor: A number that no propensity is below, known before the log was looked at.
-        interval: "bernstein" holds for every n and is wide. It needs `clip` or `floor`, and the estimator "ips",
-            "replay" or, with `rewards`, "dr".
+        interval: "bernstein" holds for every n and is wide. It needs the estimator "replay", or `clip` or `floor` and
+            "ips" or, with `rewards`, "dr".
         model (str or object, default "ridge"): For "dr" and "dm", as in `fitted`: "ridge", "logistic" or an object. It
             is fitted for each arm, and asked about rows of other folds alone: row i is in fold i mod `folds`.
         rewards (array_like of shape (n, K), optional): The expected rewards of all arms, in place of a model's.
         reward_range (sequence of 2 floats, optional): The least and the largest reward that there can be. The default:
             (0, 1) where all rewards of the log lie there, else not known.
-        epsilon: Each logged user sends one bit, of this privacy budget, and nothing else of a row is read: with "ips",
-            `clip`, and rewards of at least 0. The default: rows are read.
+        epsilon: Each logged user sends one bit, of this privacy budget, and nothing else of a row is read, where
+            `reward_range` is given, whose default looks at all rewards: with "ips", `clip`, and rewards of at least 0.
+            The default: rows are read.
         blocks: For a learner: the log is cut into so many stretches, at least 5, each replayed from the start.
         order: For a learner: rows as the log has them, or shuffled by each lane's seed.
 
@@ -155,15 +156,15 @@ def offline(
         Offline or pandas.DataFrame: `value`, its `interval` and `standard_error`; `effective_size`, `mean_weight`,
             `largest_weight`, `clipped` and `bias_bound`, which say how far to trust it; `n`, the rows used. Of a
             learner also `accepted` [seeds] and `curve`. Of several policies a DataFrame with a row for each, and the
-            paired `difference` to the first with its interval.
+            paired `difference` to the first with its interval, NaN for "replay" with "bernstein".
 
     Raises:
         ValueError: For an argument outside its range, where propensities are missing, and where the log never shows
             what a policy plays.
 
     Warns:
-        UserWarning: Fewer than 50 effective rows, a mean weight beyond 4 standard errors of 1, a bias of cut weights
-            that may exceed half of the interval, a policy that was trained on rows of this log.
+        UserWarning: Fewer than 50 effective rows, a mean weight beyond 4 standard errors of 1, with "ips" a bias of cut
+            weights that may exceed half of the interval, a policy that was trained on rows of this log.
 
     Note:
         Rows must be independent. The best of several policies looks better on the log that it was chosen by than it
@@ -227,7 +228,8 @@ def _judge(policy: Any, settings: Settings, label: str, position: int = 0) -> Of
         return _judge_bits(weights, settings, settings.epsilon, position)
     _check_weights(probabilities, weights, estimator, log, label)
     cut, (low, high) = np.minimum(weights, clip), settings.reward_range or (math.nan, math.nan)
-    bound = max(0.0, 1 - float(cut.mean())) * (high - low)
+    largest = max(high - low, abs(low), abs(high)) if estimator == "ips" else high - low  # "ips" misses all of a reward
+    bound = max(0.0, 1 - float(cut.mean())) * largest
     result = _estimate(
         estimators.summands_of(estimator, probabilities, cut, log.arm, log.reward, settings.model), settings,
         estimators.spread_of(estimator, low, high, min(clip, widest)), mean_weight=float(weights.mean()),
@@ -311,6 +313,8 @@ def to_table(found: Mapping[str, Offline]) -> "pd.DataFrame":
             apart = one.summands - first.summands
             error, spread = standard_error(apart), one.spread + first.spread
             half = half_width(error, len(apart), one.confidence, spread, student=one.blocks > 1)
+            if one.estimator == "replay" and not math.isnan(spread):
+                half = math.nan  # of two shares of rows: no bound holds for every n
         row = {"value": one.value, "low": one.interval[0], "high": one.interval[1]}
         row |= {"standard_error": one.standard_error, "difference": more, "difference_low": more - half}
         row |= {"difference_high": more + half, "difference_error": error}

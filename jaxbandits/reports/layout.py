@@ -290,8 +290,10 @@ class Panel:
 
         Axes of a user's figure get a legend of their own, no caption, and all else of their figure stays as it is.
         """
-        axes = self.axes[0]
-        known = {handle.get_label(): handle for handle in (*axes.patches, *axes.lines, *axes.containers)}  # also "_x"
+        axes, known = self.axes[0], dict[str, Any]()
+        for one in reversed(self.axes):  # a line may be missing in the first
+            known |= {handle.get_label(): handle for handle in (*one.patches, *one.lines, *one.containers)}  # also "_x"
+        order = [x for x in order if x in known]  # nothing is drawn of what is NaN everywhere
         handles, labels = [known[x] for x in order], [words.get(x, x) for x in order]
         if self.ax is not None:
             axes.legend(handles, labels, frameon=False)

@@ -22,7 +22,8 @@ from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
 
 def clear_outputs(directory: Path) -> None:
     """Remove what an earlier run wrote beside its results, and nothing else."""
-    known = ("config.toml", "summary.csv", "decisions.csv", "provenance.json", "regret.*", "reward.*", "against_*.*")
+    known = ["config.toml", "summary.csv", "decisions.csv", "provenance.json"]
+    known += [f"{name}.{suffix}" for name in ("regret", "reward", "against_*") for suffix in ("png", "pdf", "svg")]
     for path in [p for pattern in known for p in directory.glob(pattern)]:
         path.unlink()
 
@@ -41,10 +42,14 @@ def write_run(ds: xr.Dataset, directory: Path, *, seconds: float, lanes: int, **
     return written + draw(ds, directory, **picture)
 
 
-def describes(directory: Path, config: dict[str, Any]) -> bool:
-    """Whether the provenance in a directory is that of this configuration: a run that computes nothing keeps it."""
+def describes(directory: Path, config: dict[str, Any], ds: xr.Dataset) -> bool:
+    """Whether what lies beside a result is of this configuration and these numbers: then it stays.
+
+    Workers may have computed other numbers for the same configuration, after an edit or with another release of JAX.
+    """
     try:
-        return json.loads((directory / "provenance.json").read_text())["config"] == config
+        kept = json.loads((directory / "provenance.json").read_text())
+        return kept["config"] == config and kept["sha256"]["regret"] == regret_digest(ds)
     except (OSError, ValueError, KeyError):
         return False
 

@@ -77,8 +77,8 @@ def tune(
         method: "grid": all combinations; a range has nine evenly spaced values, or as many as `trials` allows.
             "random": quasi-random settings. "halving": successive halving, the better half goes on to twice as many
             seeds; it starts with the grid where the space has no ranges and `trials` is not given, else with
-            quasi-random settings. "optuna": settings that optuna proposes in eight generations; it needs the extra
-            `tune`.
+            quasi-random settings. "optuna": settings that optuna proposes in at most eight generations; it needs the
+            extra `tune`.
         trials: How many settings of each algorithm are tried at each point, at least 1. The default: 64; the whole
             grid.
         objective: Across a family: the mean of the mean regrets, the largest, or their quantile.
@@ -96,11 +96,11 @@ def tune(
             `over`, the chosen values under their keys without a label, and from the report seeds `regret` with its 95%
             `interval`, `default`, the regret with the algorithm's own values, and the `gain` over it with its 95%
             `gain_interval` (paired); `undecided`, how many other settings may be as good; `edge`, whether a chosen
-            number lies at an end of its range or list. `trials`, a Dataset of every setting with `regret`, `objective`
-            and `seeds`, how many it was run on. `report`, the Dataset of a sweep of the chosen settings, with their
-            values as coordinates, and of the algorithms' own values under ``"LABEL (default)"``. `undecided`, a
-            DataFrame of the settings that cannot be told apart from the chosen one. `Tuning.grid()` and
-            `Tuning.points()` go into `sweep`, `Tuning.toml()` into a file.
+            number lies at an end of its list, or within 5% of one of its range. `trials`, a Dataset of every setting
+            with `regret`, `objective` and `seeds`, how many it was run on. `report`, the Dataset of a sweep of the
+            chosen settings, with their values as coordinates, and of the algorithms' own values under ``"LABEL
+            (default)"``. `undecided`, a DataFrame of the settings that cannot be told apart from the chosen one.
+            `Tuning.grid()` and `Tuning.points()` go into `sweep`, `Tuning.toml()` into a file.
 
     Raises:
         ValueError or TypeError: Before anything runs, where an argument is wrong. The text names the argument, the

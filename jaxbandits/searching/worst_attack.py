@@ -114,11 +114,12 @@ def worst_case(
         limit bounds the worst case of the space from below. It is not the worst case. The search value is the largest
         of many noisy means, so it is biased upwards; `theory.expected_max` says by how much at most.
 
-        The search is the cross-entropy method in generations of 16 trials, or of an eighth of all where that is more.
-        The first holds the adversary's own values and the corners of the ranges. A generation is one sweep in which the
-        trials are an axis. Each value of a static argument, such as `kind` of `huber`, is a program of its own, and so
-        is each number of trials that have it: some trials are played more than once to make that a power of two. The
-        same arguments give the same result.
+        The search is the cross-entropy method in generations of 16 trials, or of an eighth of all where that is
+        more. The first holds the adversary's own values and, where half of a generation is enough for them, the
+        corners of the ranges. A generation is one sweep in which the trials are an axis. Each value of a static
+        argument, such as `kind` of `huber`, is a program of its own, and so is each number of trials that have
+        it: some trials are played more than once to make that a power of two. The same arguments give the same
+        result.
 
     References:
         `docs/formulas/robust_frontier.md#robust-frontier-worst-case`

@@ -31,7 +31,7 @@ from jaxbandits.sweeps.engines.strangers import Strangers, try_out
 from jaxbandits.sweeps.identity import identify_cells
 from jaxbandits.sweeps.plan import Plan
 from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS, describe_missing, load
-from jaxbandits.sweeps.storage.store import Store, Unreadable, block_of, remedy
+from jaxbandits.sweeps.storage.store import UNFINISHED, Store, Unreadable, block_of, remedy
 from jaxbandits.sweeps.until import Until
 from jaxbandits.sweeps.until_decided import decide
 
@@ -88,6 +88,8 @@ def free_memory() -> int:
     with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
         group = Path("/sys/fs/cgroup")
         left = int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+        with contextlib.suppress(OSError, ValueError):  # what was read from files makes room for what is asked for
+            left += int(dict(map(str.split, (group / "memory.stat").read_text().splitlines()))["inactive_file"])
         room = min(room, max(left, 0))
     return room
 
@@ -342,7 +344,7 @@ class SweepRun:
     def merge(self, store: Store) -> bool:
         """Write results.nc from the store, in the order of the plan; False where a file is damaged or missing."""
         sweep, directory = self.sweep, store.home.parent
-        part = directory / f".{RESULTS}.{uuid.uuid4().hex[:8]}.part"
+        part = directory / UNFINISHED.replace("*", uuid.uuid4().hex[:8])
         need = work.total_bytes(sweep.plan) + HEADER_BYTES + 64 * len(sweep.plan.seeds)
         try:
             if shutil.disk_usage(directory).free < need:  # checked first: HDF5 may not recover from a full disk

@@ -104,7 +104,7 @@ def simulate(
         seed (int or traced integer): The seed, in [0, 2^32). The default: 0. The run is the same, bit for bit, as that
             of the seed in a `sweep`.
         checkpoints (int or sequence of int): When regret is recorded: how many times, spaced evenly in the logarithm,
-            or the times themselves. The default: 200.
+            or the times themselves, to which the horizon is added. The default: 200.
         history (bool): Keep every play. The default: False.
         dtype (str or dtype): "float32", which is the default, or "float64".
 

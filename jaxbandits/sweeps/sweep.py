@@ -78,7 +78,8 @@ def sweep(
         reward_adversary, message_adversary (Adversary, factory or str, optional): Who corrupts the rewards of
             `environment`, and what clients send, from `jaxbandits.adversaries`. The default: nobody.
         checkpoints (int or sequence of int): When regret is recorded: how many times, spaced evenly in the logarithm
-            with the horizon as the last, or the times themselves, in plays. The default: 200.
+            with the horizon as the last, or the times themselves, in plays, to which the horizon is added. The default:
+            200.
         dtype (str or dtype): The floating-point type of a run: "float32", which is the default, or "float64", also as a
             type of NumPy or JAX.
         memory (float or str, optional): Bytes, or text such as "200KB" or "2GB", that the calls in flight may use; with

@@ -28,7 +28,7 @@ TOP_KEYS = (
     "horizon", "seeds", "checkpoints", "dtype", "memory", "environment", "reward_adversary", "message_adversary",
     "algorithm", "grid", "points", "tied", "figure", "caption", "tune", "offline", "folder",
 )  # fmt: skip
-FIGURE_KEYS = ("against", "dotted", "title", "reward")
+FIGURE_KEYS = ("against", "dotted", "reward")
 TUNE_KEYS = "space over unknown seeds report_seeds method trials objective quantile seed environments".split()
 RULES = ("missing", "missing_words")  # how a file is read
 UNTIL_KEYS = ("until", "error", "most", "block")  # of a table `seeds`
@@ -181,7 +181,7 @@ def config_for_directory(file: Path, content: bytes, directory: Path, seeds: int
 
     raw = parse_toml(file, content)
     folder = _source(raw, file).folder.resolve()
-    stays = folder == directory.resolve() or not _names_files(raw)
+    stays = folder == (directory / raw.get("folder", "")).resolve() or not _names_files(raw)
     if stays and seeds is None:
         return content
     document, first = tomlkit.parse(content.decode("utf-8-sig")), ""

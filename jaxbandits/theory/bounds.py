@@ -62,9 +62,9 @@ def exp3_corrected_bound(num_arms: Arms, horizon: Plays, epsilon: FiniteEpsilon)
     """Regret of EXP3 inside Algorithm 1, with the cost of its mixing.
 
     (2/epsilon)(sqrt(n K log K)[sqrt(22) L + 2 (1 + 4 L + 10 L^2) / (sqrt(22) L)] + 1) + 2/epsilon, for the tuning of
-    Corollary E.1, with n = epsilon T and L = log(K n).
+    Corollary E.1, with n = max(epsilon T, 1), as less than a batch costs at most 1/epsilon, and L = log(K n).
     """
-    n = epsilon * horizon
+    n = max(epsilon * horizon, 1.0)
     log_kn = math.log(num_arms * n)
     root = math.sqrt(22) * log_kn
     inner = root + 2 * (1 + 4 * log_kn + 10 * log_kn**2) / root

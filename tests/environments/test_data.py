@@ -168,8 +168,12 @@ def test_names_stay_with_rows_and_are_forgotten_by_arithmetic():
     features, labels = jb.read_labelled(FRAME, label="kind")
     assert labels[1:].names == labels.names and copy.deepcopy(labels).names == labels.names
     assert features[:2].names == features.names and features[np.array([True, False, True, False])].names
-    for plain in (labels + 1, labels == 1, features * 2, features[:, ::-1], features[:, 0], features[0, 0]):
+    assert features.astype(np.float32).names == features.copy().names == copy.copy(features).names == features.names
+    moved = np.take(features, [1, 0], axis=1), features.take([1, 0], axis=1), np.roll(features, 1), features[:2].T
+    for plain in (labels + 1, labels == 1, features * 2, features[:, ::-1], features[:, 0], features[0, 0], *moved):
         assert getattr(plain, "names", None) is None
+    assert classification(features=features, labels=labels.astype(bool)).facts["arm_names"] == ("False", "True")
+    assert classification(features=features, labels=labels.astype(np.int8)).facts["arm_names"] == labels.names
     assert type(labels.sum()) is np.int64
     three = jb.read_labelled(FRAME.assign(kind=["a", "b", "c", "b"]), label="kind")[1]
     assert classification(features=np.eye(2), labels=three[:3][[0, 2]]).facts["arm_names"] == ("a", "c")

@@ -56,3 +56,13 @@ def test_what_cannot_be_played_is_said():
         E.as_gymnasium(catalogue.federated)
     with pytest.raises(ValueError, match="horizon = 0"):
         E.as_gymnasium(catalogue.arms, horizon=0)
+
+
+def test_a_table_has_no_more_plays_than_rows():
+    table = E.loss_table(losses=[[0.0, 1.0], [0.5, 0.25], [1.0, 0.0]])
+    for horizon, plays in ((None, 3), (3, 3), (2, 2)):
+        loop = E.as_gymnasium(table, horizon=horizon)
+        loop.reset(seed=0)
+        assert [loop.step(1)[3] for _ in range(plays)] == [False] * (plays - 1) + [True]
+    with pytest.raises(ValueError, match=r"horizon = 4 is longer than the environment's 3 plays"):
+        E.as_gymnasium(table, horizon=4)

@@ -386,6 +386,9 @@ def test_matrices_by_packing():
     packed = pack(m)
     assert_allclose(np.linalg.norm(packed, axis=1), np.linalg.norm(m, axis=(1, 2)), rtol=1e-6)
     assert_allclose(unpack(packed), m, rtol=1e-6)
+    of_integers = pack(np.array([[1, 3], [3, 2]]))
+    assert_allclose(of_integers, [1, 3 * np.sqrt(2), 2], rtol=1e-6)
+    assert_allclose(unpack(np.array([1, 3, 2])), [[1, 3 / np.sqrt(2)], [3 / np.sqrt(2), 2]], rtol=1e-6)
     whole = median(m.reshape(6, 9)).value.reshape(3, 3)
     assert_allclose(unpack(median(packed).value), whole, atol=2e-6)
 

@@ -155,6 +155,16 @@ def test_krum_of_any_number_of_attackers(number):
             assert_allclose(found, scores, rtol=1e-5)
 
 
+@pytest.mark.parametrize("number", range(4, 11))
+def test_krum_picks_colluders_once_they_are_all_their_nearest(number):
+    """From (N - 1) / 2 on, two at least; before, honest points are nearer to each other than to colluders far away."""
+    for attacked in range(1, number):
+        points = np.random.default_rng(number).uniform(0, 1, (number, 2)).astype(np.float32)
+        points[:attacked] = 1000
+        found = uncompiled(lambda x: est.krum(x, attacked))(points)  # noqa: B023
+        assert (found[0] == 1000) == (attacked >= max(2, (number - 1) / 2))
+
+
 @pytest.mark.parametrize("failure_prob, variance", [(0.2, 1.0), (0.2, 9.0), (0.06, 1.0)])
 def test_catoni_is_the_root_of_its_equation(failure_prob, variance):
     x, log_term = np.array([0.0, 0.2, 0.1, 3.3, -0.1, 40.0, -7.0, 0.5, 0.4, 1.0, 1.5, 2.0]), -np.log(failure_prob)

@@ -146,6 +146,8 @@ def test_replay_of_a_fixed_policy():
     other = (log.arm == 1) * (log.reward - log.reward[log.arm == 1].mean()) / (log.arm == 1).mean()
     want = [0, (other - z).std(ddof=1) / np.sqrt(300)]
     np.testing.assert_allclose(paired["difference_error"].iloc[1:], want, atol=1e-13)
+    bounded = jb.offline([arms, 1], log, estimator="replay", interval="bernstein")
+    assert bounded["difference_low"].isna().all() and bounded["high"].notna().all()
     with pytest.raises(ValueError, match="one arm a row, and the policy is randomised"):
         jb.offline(TARGET[context], log, estimator="replay")
 
@@ -234,6 +236,17 @@ def test_models_of_rewards():
     found = quiet(PI, log, clip=3)
     assert np.isnan(found.bias_bound) and np.isfinite(found.value)
     assert quiet(PI, log, clip=3, reward_range=(-5, 5)).bias_bound == pytest.approx(10 * 0.1132708333)
+
+
+@pytest.mark.parametrize(("reward", "ends", "off"), [(0.6, (0, 1), 1), (10.6, (10, 11), 11), (-10.6, (-11, -10), 11)])
+def test_cut_weights_miss_all_of_a_reward(reward, ends, off):
+    """Weights 2 and 0, cut to 1 and 0: half of every reward is left out, and a mean of weights of 1/2 is put right."""
+    arm = np.arange(200) % 2
+    log = LOG._replace(arm=arm, reward=np.full(200, reward), propensity=np.full(200, 0.5), features=np.zeros((200, 1)))
+    given = {"clip": 1.0, "reward_range": ends}
+    found = quiet(0, log, estimator="ips", **given)
+    assert found.value == pytest.approx(reward / 2) and found.bias_bound == pytest.approx(off / 2)
+    assert quiet(0, log, estimator="snips", **given).bias_bound == 0.5
 
 
 WARNINGS = {

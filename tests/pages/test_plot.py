@@ -399,6 +399,13 @@ def test_lines_of_a_table():
         plot.lines(frame, "t", "q", line="data")
 
 
+def test_a_line_that_is_missing_everywhere_or_in_the_first_panel():
+    ds = result(["EXP3", "UCB1", "HTINF"], {"epsilon": [0.1, 1.0]})
+    shown = lambda ds: [text.get_text() for text in plot.regret(ds).figure.legends[0].get_texts()]
+    assert shown(ds.where(ds.algorithm != "UCB1")) == ["EXP3", "HTINF"]
+    assert shown(ds.where((ds.algorithm != "UCB1") | (ds.epsilon > 0.5))) == ["EXP3", "UCB1", "HTINF"]
+
+
 @pytest.mark.parametrize("values", [[2, 10], [0.5, 2.5], [False, True], [1, "1"], ["_a", "_child0"]])
 def test_lines_and_cells_of_any_value_are_in_the_legend(values):
     frame = pd.DataFrame({"t": [1, 2] * 2, "p": [0.5, 0.6, 0.7, 0.4]})

@@ -454,3 +454,9 @@ def test_a_browser_finds_nothing_wrong(store, tmp_path):
     errors = " ".join(page_errors(broken, 390, "['and one more']"))
     for fault in ("thrown", "ERR_FILE_NOT_FOUND", "no image: gone", "wider than the window", "and one more"):
         assert fault in errors
+
+
+def test_a_report_of_one_arm_s_plays_has_no_chart_of_arms(tmp_path):
+    ds = jb.sweep("ucb1", jb.environments.bernoulli_arms(means=[0.2, 0.7]), horizon=50, seeds=3, progress=False)
+    texts = [jb.report(chosen, tmp_path / "page.html").read_text() for chosen in (ds, ds.sel(arm=0))]
+    assert ["plays of the arm" in text for text in texts] == [True, False]

@@ -12,9 +12,10 @@ import xarray as xr
 from scipy import stats
 
 import jaxbandits as jb
-from jaxbandits import intervals, statistics
+from jaxbandits import intervals, selection, statistics
 from jaxbandits.reports.page import report
 from jaxbandits.selection import TAKERS
+from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.until_decided import SequentialTest
 
 TIMES = np.array([10, 30, 100, 300, 1000, 3000, 10_000])
@@ -208,6 +209,26 @@ def test_a_negative_regret_is_no_share_of_another():
     with pytest.warns(UserWarning, match="all differences are equal"):
         frame = statistics.compare(ds, "a", "b")
     np.testing.assert_array_equal(frame["relative"], [np.nan, np.nan, -1.0, 0.0])
+
+
+def test_neighbours_and_texts_of_a_grid_are_found():
+    def final_at(values, value):
+        ds = xr.Dataset({"regret": ("key", [5.0, 3.0])}, {"key": coordinate_values(values)})
+        return float(selection.select_values(ds, {"key": value}).regret)
+
+    for one, other in ((0.1, 0.1000000001), (10**9, 10**9 + 1), (False, True), (None, 0.1), ("a", "b")):
+        assert (final_at([one, other], one), final_at([one, other], other)) == (5, 3)
+    assert final_at([0.1, 0.2], 0.1 * (1 + 5e-10)) == 5
+    with pytest.raises(ValueError, match="key has no None"):
+        final_at([False, True], None)
+
+
+def test_numbers_of_a_table_are_no_formulas():
+    dims, keys = ("algorithm", "shift", "kind", "epsilon", "seed", "t"), {"shift": [-1.0, 0.5], "kind": ["-x", "y"]}
+    regret = np.arange(40.0).reshape(1, 2, 2, 2, 5, 1)
+    ds = xr.Dataset({"regret": (dims, regret)}, {"algorithm": ["=a"], **keys, "epsilon": [0.1, 1.0], "t": [9]})
+    lines = statistics.table(ds).splitlines()
+    assert lines[2].startswith("| '=a | -1 | '-x | ") and lines[5].startswith("| '=a | 0.5 | y | ")
 
 
 def test_grid_points_are_compared_and_other_keys_kept():

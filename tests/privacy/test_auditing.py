@@ -63,6 +63,8 @@ def test_what_a_claim_allows_and_a_test_achieves():
             (found,) = confidence_bounds.claimed_curve(epsilon, delta, np.array([share]))
             assert found == pytest.approx(max(0, *lines), abs=1e-12)
     assert confidence_bounds.claimed_curve(INF, 0.0, np.array([0, 1])).tolist() == [0.0, 0.0]
+    for epsilon in (709.0, 710.0, 1e5):  # exp overflows beyond 709.78
+        assert confidence_bounds.claimed_curve(epsilon, 0.1, np.array([0, 0.5])).tolist() == [0.9, pytest.approx(0)]
     assert confidence_bounds.above(np.array([3, 1, 2, 2]), np.array([0, 1, 2, 2.5, 3, 4])).tolist() == [
         4,
         4,

@@ -401,6 +401,7 @@ def test_values_of_others():
     assert norm("tree", horizon=1000) == pytest.approx(3.16227766, abs=1e-8)
     assert norm("banded", horizon=1000, bands=16) == pytest.approx(1.39423056, abs=1e-8)
     assert build("banded", horizon=1000, bands=16).deviation(1000) == pytest.approx(7.14926156, abs=1e-8)
+    assert build("tree", horizon=1000, arity=4).column_norm == norm("tree", horizon=1000)  # which reads no arity
     assert k_ary.best_arity(1000, "max") == 13 and norm("k_ary", horizon=1000) == 3
     assert k_ary.best_arity(64, "mean") == 13 and norm("k_ary", horizon=64, error="mean") == 2
     assert build("k_ary", horizon=40, arity=3).deviation(5) == pytest.approx(2.44948974, abs=1e-8)

@@ -12,7 +12,7 @@ import pytest
 import jaxbandits as jb
 from jaxbandits.kernels.source import BLOCK
 from jaxbandits.protocol import Span
-from jaxbandits.sweeps import estimate
+from jaxbandits.sweeps import estimate, execution
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.engines import calls as calls_module
@@ -42,6 +42,25 @@ def test_cores_are_those_of_the_quota(monkeypatch, files, quota):
     monkeypatch.setattr(local, "_cores", None)
     assert local.quota_of_cores() == quota and jb.cores() == min(quota, 64)
     assert jb.cores(np.int64(7)) == 7 == jb.cores()  # what is asked for counts
+
+
+@pytest.mark.parametrize(("files", "room"), [
+    ({"memory.max": "max"}, 8 << 30), ({"memory.max": "5000", "memory.current": "4000"}, 1000),
+    ({"memory.max": "5000", "memory.current": "4000", "memory.stat": "anon 1\ninactive_file 9\n"}, 1009),
+    ({"memory.max": "50", "memory.current": "50", "memory.stat": "active_file 7\ninactive_file 30\n"}, 30),
+    ({"memory.max": "50", "memory.current": "60", "memory.stat": "inactive_file 3\n"}, 0),
+])  # fmt: skip
+def test_files_that_were_read_do_not_fill_a_container(monkeypatch, files, room):
+    there = {f"/sys/fs/cgroup/{name}": text for name, text in files.items()}
+    there["/proc/meminfo"] = f"MemTotal: 99 kB\nMemAvailable: {8 << 20} kB\n"
+
+    def read(path):
+        if str(path) not in there:
+            raise FileNotFoundError
+        return there[str(path)]
+
+    monkeypatch.setattr(execution.Path, "read_text", read)
+    assert execution.free_memory() == room
 
 
 def test_counts_may_be_numbers_of_numpy():

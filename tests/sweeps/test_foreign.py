@@ -206,6 +206,14 @@ def test_regret_against_the_best_of_a_seed_s_own_order_and_numbers_that_some_run
     assert ds["kept"].values.tolist() == [[2.5, pytest.approx(np.nan, nan_ok=True), 2.5]] and "other" not in ds
 
 
+@pytest.mark.parametrize("name", ["t", "regret", "a/b", "scale"])
+def test_a_diagnostic_of_a_name_that_is_taken_is_refused_before_the_run(name):
+    theirs = jb.foreign(UCB1Stranger, diagnose=lambda learner: {name: 1.0})
+    why = "this sweep varies" if name == "scale" else "a result cannot hold under that name"
+    with pytest.raises(ValueError, match=f"^theirs: diagnose gives '{name}', which {why}: call it otherwise"):
+        jb.sweep({"theirs": theirs}, ARMS, horizon=150, seeds=5, grid={"scale": [0.4, 1.5]}, **QUIET)
+
+
 def test_a_process_that_ends_is_replaced(tmp_path):
     strangers = {"one": OneArm, "bad": EndsLate, "two": Told}
     strangers, cores = {label: jb.foreign(make, version=1) for label, make in strangers.items()}, jb.cores()

@@ -238,12 +238,14 @@ def test_strangers_are_left_alone_or_set_aside(whole, tmp_path, played):
 
 def test_stale_temporary_files_go_and_fresh_ones_stay(tmp_path):
     Store(tmp_path).prepare()
-    old, new = (tmp_path / "chunks" / name for name in (".a.part", ".b.part"))
-    for path in (old, new):
+    old, new = ([tmp_path / f"chunks/.{k}.part", tmp_path / f".results.nc.{k}.part"] for k in "ab")
+    for path in (*old, *new):
         path.write_bytes(b"")
-    os.utime(old, (time.time() - 2 * store.STALE_SECONDS,) * 2)
+        os.utime(path, (time.time() - 2 * store.STALE_SECONDS * (path in old),) * 2)
     Store(tmp_path).prepare()
-    assert not old.exists() and new.exists()
+    assert not any(path.exists() for path in old) and all(path.exists() for path in new)
+    Store(tmp_path).delete_files()
+    assert not any(path.exists() for path in new)
 
 
 def test_files_that_another_process_removed_are_gone_too(tmp_path, monkeypatch):
@@ -529,6 +531,47 @@ def test_provenance_counts_what_was_computed(tmp_path, capsys):
     said, kept = capsys.readouterr().out, json.loads((out / "provenance.json").read_text())
     assert "0 runs from the store, 120 computed" in said and kept["lanes"] == 120
     assert f"in {kept['seconds']:.1f} s" in said
+
+
+def test_tables_are_those_of_the_numbers_beside_them(tmp_path, capsys):
+    """Workers may have computed others for the same configuration: nothing is left for `run` to compute then."""
+    file, out = tmp_path / "run.toml", tmp_path / "out"
+    file.write_text(FILE)
+    again = ["run", str(file), "--out", str(out), "--quiet"]
+    assert main(again) == 0
+    table, kept = (out / "summary.csv").read_text(), json.loads((out / "provenance.json").read_text())
+    for digest, stays in ((kept["sha256"]["regret"], True), ("of other numbers", False)):
+        (out / "summary.csv").write_text("older")
+        (out / "provenance.json").write_text(json.dumps(kept | {"sha256": {"regret": digest}}))
+        assert main(again) == 0 and ("already holds this run" in capsys.readouterr().out) == stays
+        assert (out / "summary.csv").read_text() == ("older" if stays else table)
+    assert json.loads((out / "provenance.json").read_text())["sha256"] == kept["sha256"]
+
+
+def test_fresh_leaves_files_of_other_kinds(tmp_path):
+    file, names = tmp_path / "run.toml", ["regret.py", "reward.ipynb", "against_all.md", "regret.d"]
+    file.write_text(FILE)
+    for name in names[:-1]:
+        (tmp_path / name).write_text("mine")
+    (tmp_path / names[-1]).mkdir()
+    (tmp_path / "reward.svg").write_text("a picture of an earlier run")
+    assert main(["run", str(file), "--out", str(tmp_path), "--quiet", "--fresh"]) == 0
+    assert all((tmp_path / name).exists() for name in [*names, "regret.png"])
+    assert not (tmp_path / "reward.svg").exists()
+
+
+def test_what_a_picture_cannot_show_is_said_before_the_run(tmp_path, played, capsys):
+    file, named = tmp_path / "run.toml", "{easy = [0.2, 0.8], hard = [0.4, 0.6]}"
+    worlds = FILE.replace("{learning_rate = [0.05, 0.1]}", f'{{"environment.means" = {named}}}')
+    worlds = worlds.replace(", means = [0.2, 0.5, 0.8]", "")
+    for text, words in (
+        (worlds + '[figure]\nagainst = "environment.means"\n', "figure.against = 'environment.means' needs numbers"),
+        (FILE + '[figure]\ndotted = ["exp3"]\n', "figure: dotted: 'exp3' has no partner None"),
+        (FILE + '[figure]\ntitle = "Regret"\n', "figure has no key 'title'"),
+    ):  # fmt: skip
+        file.write_text(text)
+        assert main(["run", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+        assert words in capsys.readouterr().err and not played and not (tmp_path / "out").exists()
 
 
 def test_what_a_smaller_run_leaves_out_of_the_result_is_said(tmp_path, capsys):

@@ -52,6 +52,17 @@ def test_a_pipe_is_read_once_and_lies_in_the_working_directory(tmp_path, monkeyp
     assert Path("out/config.toml").read_text() == f'folder = ".."  # of the data and modules named here\n{text}'
 
 
+def test_a_folder_is_named_from_where_the_configuration_lies(tmp_path, monkeypatch, capsys):
+    """The run goes into the folder of its data: the file named it from elsewhere."""
+    (data := tmp_path / "data").mkdir()
+    np.savetxt(data / "losses.csv", np.eye(20, 3), delimiter=",")
+    text = 'horizon = 20\nseeds = 2\nalgorithm = "exp3"\nenvironment = {name = "loss_table", path = "losses.csv"}\n'
+    (tmp_path / "x.toml").write_text(f'folder = "data"\n{text}')
+    assert main(["run", str(tmp_path / "x.toml"), "--out", str(data), "--quiet"]) == 0, capsys.readouterr().err
+    assert (data / "config.toml").read_text() == f'folder = "."  # of the data and modules named here\n{text}'
+    assert main(["run", str(data / "config.toml"), "--out", str(data), "--quiet"]) == 0, capsys.readouterr().err
+
+
 def test_a_full_disk_leaves_the_earlier_file_and_the_process(tmp_path):
     script = f"""
 import resource, signal

@@ -36,8 +36,13 @@ def agree(rows):
 def test_private_adversarial_bounds():
     """docs/formulas/private_adversarial.md#bounds."""
     n, log_kn = EPS * T, log(K * EPS * T)
-    corrected = sqrt(22) * log_kn + 2 * (1 + 4 * log_kn + 10 * log_kn**2) / (sqrt(22) * log_kn)
-    corrected = 2 / EPS * (sqrt(n * K * log(K)) * corrected + 1) + 2 / EPS
+
+    def exp3(n):
+        log_kn = log(K * n)
+        inner = sqrt(22) * log_kn + 2 * (1 + 4 * log_kn + 10 * log_kn**2) / (sqrt(22) * log_kn)
+        return 2 / EPS * (sqrt(n * K * log(K)) * inner + 1) + 2 / EPS
+
+    corrected = exp3(n)
     printed = 2 / EPS * (2 * sqrt(2 * n * K * log(K) * (1 + 10 * log_kn**2)) + 1) + 2 / EPS
     noisy = 0.7 * log(K * T)
 
@@ -64,6 +69,7 @@ def test_private_adversarial_bounds():
         (theory.htinf_window_bound(K, T, 4, 1.7), 30 * 1.7 * 4 * sqrt(K * 751) + 4),
         (theory.exp3_bound(K, T, EPS), printed),
         (theory.exp3_corrected_bound(K, T, EPS), corrected),
+        (theory.exp3_corrected_bound(K, 2, EPS), exp3(1)),  # less than a batch
         (theory.exp3_base_bound(K, T, 0.7, 0.02),
             log(K) / 0.02 + 2 * 0.02 * T * K * (1 + 4 * noisy + 10 * noisy**2) + 1),
         (theory.ftpl_bound(K, T, EPS), ftpl(EPS * T, K, EPS)),

@@ -96,8 +96,8 @@ def coordinate_median(points: Float[Array, "N p"], memory: Any, crowd: Crowd) ->
 def krum(points: Float[Array, "N p"], memory: Any, crowd: Crowd) -> tuple[Float[Array, " p"], Any]:
     """The point that is closest to its max(1, N - N_1 - 2) nearest others (Blanchard et al. 2017).
 
-    Ties go to the lowest agent. With N_1 >= (N - 2) / 2 colluders have as many neighbours as honest agents, and are
-    chosen.
+    Ties go to the lowest agent. With N_1 >= (N - 1) / 2, two at least, colluders at one place have no other nearest
+    neighbours than each other, and are chosen.
     """
     num_agents = points.shape[0]
     squares = fixed_sum((points[:, None] - points[None]) ** 2)

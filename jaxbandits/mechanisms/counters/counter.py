@@ -91,7 +91,7 @@ def form_of(
     bands: int | None = None, arity: int | None = None, share: Scalar = 0.5,
 ) -> Form:  # fmt: skip
     """The noise of a counter; `horizon` at least 1 or None. ValueError: the form cannot do what is asked."""
-    if arity is not None and arity % 2 == 0:
+    if form == "k_ary" and arity is not None and arity % 2 == 0:
         raise ValueError(f"arity = {arity} must be odd: its digits run from -(arity - 1) / 2 to (arity - 1) / 2")
     if horizon is None:
         if form not in OF_ANY_HORIZON:
@@ -141,7 +141,7 @@ def counter(
             whose messages lie so far apart; worse than the tree for single messages and long horizons. "k_ary": Laplace
             noise, for pure privacy.
         horizon (int or None): The number n of messages, in [0, 2^30]; None where it is not known ("blt", "honaker",
-            "tree"), at about 1.6 times the noise.
+            "tree"), at 1.8, 1.4 and 1.3 times the noise of 1,000 to 20,000 messages.
         error: Whether parameters of "blt" and the arity of "k_ary" make the largest or the root mean square deviation
             least.
         bands: Of "banded". The default: `separation` where a unit sends several messages, otherwise 256.

@@ -113,6 +113,7 @@ def _page(said: list[runs.ReportRun], path: Path, title: str | None) -> str:
     sides = [(run, [d for d in grid_dims(run.ds) if run.ds.sizes[d] > 1]) for run in reported]
     keys = dict.fromkeys(d for _, has in sides for d in has)
     several_seeds = [run for run in reported if run.ds.sizes["seed"] > 1]
+    of_arms = [run for run in reported if "pulls" in run.ds and "arm" in run.ds["pulls"].dims]
     about = {
         "title": title or listing([run.label for run in said]), "several": len(said) > 1, **_judgements(said),
         "runs": [
@@ -131,7 +132,7 @@ def _page(said: list[runs.ReportRun], path: Path, title: str | None) -> str:
         "answers": [(run.label, *curves.right_answers(run.ds)) for run in reported if unit_of(run.ds) == ANSWERS],
         "against": [(key_name(key), charts_against(key)) for key in keys],
         "distribution": [(run.label, add_chart(curves.distribution(run.ds))) for run in several_seeds],
-        "pulls": [(run.label, add_chart(curves.pulls(run.ds))) for run in reported if "pulls" in run.ds],
+        "pulls": [(run.label, add_chart(curves.pulls(run.ds))) for run in of_arms],
         "maps": [(run.label, *picture) for run in reported for picture in curves.heatmaps(run.ds)],
         "summary": tables.summaries(reported),
         "paired": tables.differences(reported),

@@ -26,7 +26,7 @@ from jaxbandits.regret import regret_of_counts
 from jaxbandits.strangers import STAND_IN, Learner, StrangerError, StrangerProcess, learner_of, processes
 from jaxbandits.strangers_process import Rows, Stranger
 from jaxbandits.sweeps.compilation.settings import settings_of
-from jaxbandits.sweeps.engines.calls import Call, Machine
+from jaxbandits.sweeps.engines.calls import Call, Machine, check_diagnostics
 from jaxbandits.sweeps.engines.local import EngineRun, Failed, Orders, Workers, cores
 from jaxbandits.sweeps.engines.one_call import Interrupted, Outcome, Progress
 from jaxbandits.sweeps.engines.remaining import Remaining
@@ -210,6 +210,7 @@ def try_out(plan: Plan) -> Plan:
                 numbers = process.request("play", process.number(_stranger_of(cell)), *_request(few))[1]
             except StrangerError as error:
                 raise StrangerError(f"{label}: {error}") from error
+            check_diagnostics(label, numbers, plan)
             for h, group in enumerate(groups):
                 if plan.cells[group.cells[0]].label == label:
                     groups[h] = group._replace(shape=group.shape._replace(diagnostics=tuple(sorted(numbers))))

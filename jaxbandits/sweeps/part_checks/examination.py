@@ -45,12 +45,18 @@ RESERVED_DIAGNOSTICS = (
     "regret", "pulls", "best_reward", "algorithm", "seed", "t", "arm", "arm_name", "horizon", "point",
     "nonfinite_rewards", *BESIDE,
 )  # fmt: skip
+TAKEN = "a result cannot hold under that name: call it otherwise"
 _SHARED = "so that all lanes and plays share one number"
 ANOTHER_PROGRAM = f"is another program every time it is traced: it calls np.random or reads a clock, {_SHARED}"
 _ALIKE = "every lane and play meets the same numbers"
 NO_SEED = f"draws with a key that depends neither on the lane's seed nor on the play, such as PRNGKey(0): {_ALIKE}"
 ONE_KEY = "draws with a key that is the same in every lane"
 DRAWS_REMEDY = "draw from `draws`: a draw that does not depend on the play is the same at every play"
+
+
+def is_taken(name: object) -> bool:
+    """Whether no diagnostic may be called so."""
+    return name in RESERVED_DIAGNOSTICS or (isinstance(name, str) and (not name.strip() or "/" in name))
 
 
 class Examination:
@@ -229,8 +235,7 @@ class PartCall:
         """Diagnostics are numbers under names that nothing else of the run has."""
         self.require(isinstance(self.returned, dict), f"must return a dict of numbers, not {what(self.returned)}")
         for key, value in self.returned.items():
-            taken = key in RESERVED_DIAGNOSTICS or (isinstance(key, str) and (not key.strip() or "/" in key))
-            self.require(not taken, f"gives {key!r}, which a result cannot hold under that name: call it otherwise")
+            self.require(not is_taken(key), f"gives {key!r}, which {TAKEN}")
             twice = f"gives {key!r}, and so does another part of this run: call one of them otherwise"
             self.require(key not in self.of.diagnostics, twice)
             right = isinstance(key, str) and (is_scalar(value, jnp.number) or is_scalar(value, jnp.bool_))

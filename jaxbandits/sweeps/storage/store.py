@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandits.sweeps.storage.dataset_file import CHUNKS
+from jaxbandits.sweeps.storage.dataset_file import CHUNKS, RESULTS
 from jaxbandits.validation import difference
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -35,6 +35,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 CHUNK_BYTES = 1 << 18
 WRITE_SECONDS = 5.0  # between two writes of the seconds computed: what is lost where the process is killed
 STALE_SECONDS = 3600  # a temporary file older than this belongs to nobody
+UNFINISHED = f".{RESULTS}.*.part"  # results that are being written
 # The version of keys: raise it when results change and no trace of a lane shows it, as after an edit of the host's
 # regret, of a rule of our own operations for `vmap` or for lowering, or of compilers' options. Chunks of older versions
 # are not read. decisions.md#what-names-a-chunk
@@ -102,7 +103,7 @@ class Store:
         except OSError as error:
             why = f"cannot write there ({os.strerror(error.errno or 0)}): choose a directory that can be written"
             raise ValueError(f"store = {str(self.home.parent)!r}: {why}") from None
-        for path in self.home.rglob("*.part"):
+        for path in [*self.home.rglob("*.part"), *self.home.parent.glob(UNFINISHED)]:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > STALE_SECONDS:
                     path.unlink()
@@ -119,7 +120,7 @@ class Store:
         """Remove what a store writes, and nothing else."""
         ours = [p for p in self.home.rglob("*") if p.name in ("sweep.json", "token") or p.suffix in (".bad", ".part")]
         ours += [p for p in self.home.glob("*/*.npz") if _NAME.fullmatch(p.name) or p.parent.name == "begun"]
-        for path in [*ours, *self.home.glob("spent/*.txt")]:
+        for path in [*ours, *self.home.glob("spent/*.txt"), *self.home.parent.glob(UNFINISHED)]:
             path.unlink(missing_ok=True)
 
     @property
