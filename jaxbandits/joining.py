@@ -78,7 +78,10 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
         raise ValueError(f"concat: the sweeps are of other worlds ({first_line(error)})") from None
     for name in joined.coords:
         if any(TAKERS in part[name].attrs for part in parts):
-            taking = [takers(part[name]) or part["algorithm"].values.tolist() for part in parts]
+            told = [takers(part[name]) for part in parts]  # None: all of them; no label: none that is left
+            taking = [
+                part["algorithm"].values.tolist() if x is None else x for x, part in zip(told, parts, strict=True)
+            ]
             joined[name].attrs[TAKERS] = json.dumps(list(dict.fromkeys(itertools.chain(*taking))))
     return joined.assign_attrs(_attributes(parts, configs, joined["seed"].values))
 

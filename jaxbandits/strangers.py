@@ -12,12 +12,16 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib.machinery import PathFinder
-from types import CodeType
+from pathlib import PurePath
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandits import strangers_process
 from jaxbandits.formatting import nearest, show
@@ -27,6 +31,7 @@ from jaxbandits.strangers_process import Function, Rows, Stranger
 from jaxbandits.typing import Array
 from jaxbandits.validation import choice, declare
 
+PICKLING = threading.Lock()  # cloudpickle notes what travels by value for all threads
 # One thread of every library for matrices: the processes are as many as there are cores
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
@@ -58,11 +63,16 @@ class Learner(NamedTuple):
         raise TypeError(f"{self.foreign.__name__} is a foreign learner, which cannot be compiled: {played}")
 
     def identity(self) -> list[Any]:
-        """What its runs follow from, where nothing but its version changes: plain values, numbers and arrays."""
+        """What its runs follow from, where nothing but its version changes: plain values, numbers and arrays.
+
+        Nameless where that is not known.
+        """
         foreign = self.foreign
+        if foreign.version is None:
+            raise Nameless("it is foreign code without a version=, which says when its runs are the same")
         parts = [one for one in (foreign.make, foreign.ask, foreign.tell, foreign.diagnose) if one is not None]
-        codes = [(describe_code(one), unwrap(one).bound) for one in parts]
-        return [foreign.version, foreign.plays_on_losses, codes, dict(self.arguments)]
+        codes, given = map(describe_function, parts), {k: describe_value(x) for k, x in self.arguments.items()}
+        return [foreign.version, foreign.plays_on_losses, [*codes], given]
 
     def stranger(self, view: Function | None = None) -> Stranger:
         """What a process needs to play it."""
@@ -103,6 +113,57 @@ def learner_of(program: Program) -> Learner | None:
 
 def _refuse_compiling(*_: object) -> NoReturn:
     raise TypeError("a foreign learner cannot be compiled: give it to jb.sweep itself, not to a conversion")
+
+
+class Nameless(Exception):
+    """What a learner is made of has no description that is the same in another process."""
+
+
+def describe_value(x: Any, met: tuple[Any, ...] = ()) -> Any:
+    """What a learner is given, in plain values, numbers and arrays; Nameless where two may look alike.
+
+    met: the functions that x was found in.
+    """
+    if isinstance(x, dict):
+        return {str(key): describe_value(value, met) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [describe_value(value, met) for value in x]
+    if isinstance(x, type | partial | FunctionType | BuiltinFunctionType | MethodType):
+        return "itself" if any(x is one for one in met) else describe_function(x, met)
+    if callable(x) and hasattr(x, "__wrapped__"):  # compiled, or with a cache
+        return describe_value(inspect.unwrap(x), met)
+    if isinstance(x, bytes | PurePath | ModuleType | np.ufunc):
+        return str(x)
+    if hasattr(x, "__array__"):
+        with contextlib.suppress(Exception):  # a tensor with a gradient, or on a card
+            x = np.asarray(x)
+    if x is None or isinstance(x, str | int | float | range) or (isinstance(x, np.ndarray) and x.dtype.kind != "O"):
+        return x
+    raise Nameless(
+        f"{show(x)} of type {type(x).__name__} is no number, text, array or function, which could name its runs"
+    )
+
+
+def describe_function(function: Function, met: tuple[Any, ...] = ()) -> list[Any]:
+    """A function's code, what partials bind of it, and what it has besides: by position, and closed over."""
+    (inside, bound, _), more, met = unwrap(function), list[Any](), (*met, function)
+    while isinstance(function, partial):
+        more, function = [*(describe_value(x, met) for x in function.args), *more], function.func
+    if isinstance(inside, MethodType):
+        more.append(describe_value(inside.__self__, met))
+    elif not isinstance(inside := inspect.unwrap(inside), type | FunctionType | BuiltinFunctionType):
+        raise Nameless(
+            f"{show(inside)} of type {type(inside).__name__} is no function or class, which could name its runs"
+        )
+    for one in vars(inside).values() if isinstance(inside, type) else [inside]:
+        one = getattr(one, "__func__", one)  # of a static method
+        if isinstance(one, FunctionType):
+            for name, cell in zip(one.__code__.co_freevars, one.__closure__ or (), strict=True):
+                with contextlib.suppress(ValueError):  # nothing is there yet
+                    if name != "__class__":
+                        more.append([name, describe_value(cell.cell_contents, (*met, inside, one))])
+    known = [describe_code(inside), {key: describe_value(x, met) for key, x in bound.items()}]
+    return [*known, more] if more else known
 
 
 def describe_code(function: Function) -> str:
@@ -233,6 +294,11 @@ def foreign(
 
 def _pickle(stranger: Stranger) -> bytes:
     """A stranger for another process. What that cannot import by its name travels with its code."""
+    with PICKLING:
+        return _pickle_alone(stranger)
+
+
+def _pickle_alone(stranger: Stranger) -> bytes:
     import cloudpickle
 
     travelling = []
@@ -279,10 +345,12 @@ class StrangerProcess:
         )
         self.numbers: dict[int, tuple[Stranger, int]] = {}
         self.latest: Stranger | None = None
+        self.owes = False  # an answer that nobody took: the next one would be taken for another's
 
     def send(self, *request: object) -> None:
         """Ask for something, whose answer is to be taken next."""
         assert self.process.stdin is not None
+        self.owes = True
         try:
             pickle.dump(request, self.process.stdin, protocol=5)
             self.process.stdin.flush()
@@ -296,6 +364,7 @@ class StrangerProcess:
             kind, answer = pickle.load(self.process.stdout)
         except (EOFError, ValueError):
             raise StrangerError(f"the process that plays it ended with status {self.process.wait()}") from None
+        self.owes = False
         if kind == "error":
             play, reason, trace = answer
             reason = _with_line(reason, self.latest) if self.latest else reason
@@ -313,8 +382,9 @@ class StrangerProcess:
         """What the process calls a stranger, which it is told the first time."""
         self.latest = stranger
         if id(stranger) not in self.numbers:
-            self.numbers[id(stranger)] = stranger, len(self.numbers)
-            self.request("stranger", self.numbers[id(stranger)][1], (sys.path, sys.argv), _pickle(stranger))
+            number = len(self.numbers)
+            self.request("stranger", number, (sys.path, sys.argv), _pickle(stranger))
+            self.numbers[id(stranger)] = stranger, number  # now it knows
         return self.numbers[id(stranger)][1]
 
     def play_many(self, stranger: Stranger, seeds: list[int], rows: Rows) -> tuple[Any, Any]:

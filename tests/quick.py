@@ -95,13 +95,25 @@ def helpers() -> dict[str, str]:
     return {name.rpartition(".")[2]: name for name in modules() if name.startswith("tests.") and ".test_" not in name}
 
 
+def own_name(statement: ast.FunctionDef | ast.ClassDef) -> str:
+    """Its name; those called `_`, which a decorator hands to something else, are told apart by their lines."""
+    return f"_ at {statement.lineno}" if statement.name == "_" else statement.name
+
+
+def handed_to(module: str, statement: ast.stmt) -> Iterator[str]:
+    """The definitions of a module that a decorator hands a function to, as `@root.defjvp` does to `root`."""
+    for decorator in getattr(statement, "decorator_list", ()):
+        if isinstance(decorator, ast.Attribute) and isinstance(decorator.value, ast.Name):
+            yield from {decorator.value.id} & definitions(module).keys()
+
+
 @functools.cache
 def definitions(module: str) -> dict[str, ast.stmt]:
     """What a module defines at its top level, and "", its whole body."""
     found: dict[str, ast.stmt] = {}
     for statement in modules()[module].body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            found[statement.name] = statement
+            found[own_name(statement)] = statement
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
             for node in ast.walk(statement):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -218,6 +230,8 @@ def users() -> dict[Node, set[Node]]:
         for name, piece in pieces:
             for place in named_in(module, piece):
                 found.setdefault(place, set()).add((module, name))
+            for other in handed_to(module, piece):
+                found.setdefault((module, name), set()).add((module, other))
     for word in set(re.findall(r"\w+", WRONG_CALLS.read_text())):  # calls that a table holds
         for home in homes(word):
             found.setdefault((home, word), set()).add(("tests.parts.wrong_calls", "rows"))
@@ -368,8 +382,8 @@ def lines_of(changed: str) -> tuple[str, list[range] | None]:
     path, _, name = changed.partition("::")
     if not name:
         return path, None
-    statement = definitions(module_of(path))[name]
-    return path, [range(first_line(statement), statement.end_lineno + 1)]
+    found = [s for known, s in definitions(module_of(path)).items() if known.partition(" ")[0] == name]
+    return path, [range(first_line(statement), statement.end_lineno + 1) for statement in found]
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -261,9 +261,8 @@ def audit(
         return fitted + (scores.fit_scores(negative, positive) if len(arms) else [])
 
     def claim_at(one: float) -> float:
-        if one <= claimed[1] or guarantee.events is None:
-            return claimed[0]
-        return min(claimed[0], compose(guarantee.events(algorithm.params), one)[0])
+        releases = guarantee.events(algorithm.params) if one > claimed[1] else ()
+        return min(claimed[0], compose(releases, one)[0]) if releases else claimed[0]  # else it is claimed as a whole
 
     source = scores.Source(lambda edit, number: runner.pair((edit,), number, seeds, columns)[0], fit, each)
     bounds, curve = certify(source, tried, runs, deltas, each, claim_at)

@@ -364,6 +364,11 @@ def delta_of_params(params: Any) -> float:
     return float(params.delta)
 
 
+def sums_anew(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Events of running sums that begin again, or come in another order: of a unit the first of them is looked at."""
+    return tuple(event._replace(running=None) if event.running else event for event in events)
+
+
 def claimed_epsilon(algorithm: Algorithm) -> float | None:
     """The epsilon that an algorithm was given, or that its guarantee says was asked for; None where there is none."""
     given = algorithm.config.get("epsilon")

@@ -42,7 +42,8 @@ def randomized_response(uniform: ArrayOrFloat, value: ArrayOrFloat, scale: Array
     Args:
         uniform: A uniform draw in (0, 1): one draw has the law of both the bit and its flip.
         value: What is reported, in [0, 1].
-        scale: 1 / epsilon, at least 0; 0 flips no bit. The three broadcast.
+        scale: 1 / epsilon, at least 0; 0 flips no bit. The three broadcast. Above 10^4 float32 rounds the chance of a
+            flip to 1/2 and what is spent is another epsilon; above 10^7 nothing is left of the bit.
 
     Returns:
         The debiased bits; their mean is `value`.

@@ -175,8 +175,9 @@ def offline(
         deviations above what is expected, and ends a run; a bound one tunes the learner, and ends a private one's run.
 
         With `epsilon`, several policies take one bit each and their budgets add up: `ledger`, which a DataFrame has in
-        its `attrs`. Dudík, Langford and Li 2011; Swaminathan and Joachims 2015; Maurer and Pontil 2009; Li, Chu,
-        Langford and Wang 2011.
+        its `attrs`. Two calls with the same `seed` roll the same dice, and the difference of their bits has no noise:
+        judge policies in one call, or give another seed. Dudík, Langford and Li 2011; Swaminathan and Joachims 2015;
+        Maurer and Pontil 2009; Li, Chu, Langford and Wang 2011.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0] * 25, "ad": ["a", "b"] * 50, "click": [0, 1, 1, 1] * 25})

@@ -120,7 +120,10 @@ def sweep_keys(problem: Problem, settings: Mapping[str, TuneSetting]) -> dict[st
 
 def below(store: Path | None, name: str) -> Path | None:
     """A directory for one environment."""
-    return store if store is None or not name else store / name.replace("/", "-")
+    if store is None or not name:
+        return store
+    name = name.replace("%", "%25").replace("/", "%2F")
+    return store / (name if name.strip(".") else name.replace(".", "%2E"))
 
 
 def parts_of_space(

@@ -70,14 +70,18 @@ def label_algorithms(given: Any) -> dict[str, Recipe]:
     return {label: factory_of(item, "algorithm", f"algorithms[{label!r}]") for label, item in named.items()}
 
 
+def is_rebuilt(part: Any) -> bool:
+    """Whether its factory builds it again: a user's own part has none, and that of a changed part returns another."""
+    changed = isinstance(part.config, Arguments) and not part.config.describes(part)
+    return part.remake is not None and not changed
+
+
 def part_factory(given: Any, slot: str) -> Any:
     """The recipe of a part, given as a name, a factory, a partial or called; None for no adversary."""
     if given is None and slot != "environment":
         return None
     if isinstance(given, PART_KINDS[slot][1]):
-        changed = isinstance(given.config, Arguments) and not given.config.describes(given)
-        # taken as it is: a user's own part has no factory, and that of a changed part returns another
-        return recipe_of((lambda: given) if changed or given.remake is None else given.remake)
+        return recipe_of(given.remake if is_rebuilt(given) else lambda: given)
     return factory_of(given, slot, slot)
 
 

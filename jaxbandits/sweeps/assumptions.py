@@ -180,7 +180,7 @@ def doubts_of_spending(algorithm: Algorithm) -> Doubts:
         much = "infinity" if math.isinf(epsilon) else f"{epsilon:.3g}"
         presets = (name for name in ("preset", "calibration") if config.get(name) not in (None, "exact"))
         remedy = next((f"{name}='exact' keeps it" for name in presets), "ds.epsilon_spent has it for every point")
-        yield "spent", epsilon / asked, f"asked for epsilon {asked:g}, spends {much}", remedy
+        yield "spent", epsilon / asked if asked else math.inf, f"asked for epsilon {asked:g}, spends {much}", remedy
     horizon, delta = config.get("horizon"), max(delta, float(config.get("delta") or 0))
     if horizon and delta > 1.000001 / horizon:
         text = f"delta = {delta:g} exceeds 1 / horizon = {1 / horizon:.3g}: it allows to publish one play's data whole"

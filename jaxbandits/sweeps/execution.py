@@ -176,12 +176,14 @@ class SweepRun:
             if store is None or read_chunks(sweep, store, results.put):
                 return results.as_dataset()
         assert store is not None
-        with resumable(store):
+        with resumable(sweep, store):
             for _ in range(TRIES):
                 self.compute()
                 if self.merge(store):
                     tidy_store(sweep, store)
                     ds = load(store.home.parent)
+                    if (store.home.parent / RESULTS).stat().st_ino != self.written:
+                        continue  # another process has put its own in the place of these
                     if store.spent is not None:
                         store.note_seconds(last=True)
                     return ds
@@ -210,7 +212,7 @@ class SweepRun:
         if store is None:
             self._play(sweep, *work.fitting(plan, work.seeds_of_shard(plan), sweep.engine.machine), put)
             return regret
-        with resumable(store):
+        with resumable(sweep, store):
             for _ in range(1 + TRIES):
                 if not self.fresh and read_chunks(sweep, store, put):
                     return regret
@@ -331,7 +333,8 @@ class SweepRun:
         elif sweep.store is not None:  # another process has written them
             for chunk in itertools.chain(*sweep.store.chunks(call.keys).values()):
                 cell = call.cells[call.keys.index(chunk.key)]
-                if chunk.first == call.first and (arrays := sweep.store.read(chunk, expected[cell])) is not None:
+                inside = call.first <= chunk.first < call.first + call.seeds
+                if inside and (arrays := sweep.store.read(chunk, expected[cell])) is not None:
                     results.put(cells.index(cell), chunk.first, arrays)
         try:
             on_chunk(results.as_dataset(), self.lanes_told, time.perf_counter() - self.began)
@@ -354,7 +357,7 @@ class SweepRun:
                 if whole := read_chunks(sweep, store, results.put):
                     results.put_best()
             if whole:
-                self.left_out = describe_missing(directory / RESULTS, part)
+                self.left_out, self.written = describe_missing(directory / RESULTS, part), part.stat().st_ino
                 os.replace(part, directory / RESULTS)
         except Unreadable:
             raise
@@ -381,11 +384,19 @@ def read_chunks(sweep: Prepared, store: Store, put: Put) -> bool:
     return whole
 
 
-def tidy_store(sweep: Prepared, store: Store) -> None:
-    """Delete unfinished calls whose seeds are finished by now, and chunks that no later run can find."""
+def forget_nameless(sweep: Prepared, store: Store) -> None:
+    """Delete what no later run can find."""
     for chunks in store.chunks(sweep.nameless).values():
         for chunk in chunks:
             chunk.path.unlink(missing_ok=True)
+    for call in store.all_begun() if sweep.nameless else ():
+        if not sweep.nameless.keys().isdisjoint(call.keys):
+            store.forget_begun(call)
+
+
+def tidy_store(sweep: Prepared, store: Store) -> None:
+    """Delete unfinished calls whose seeds are finished by now, and chunks that no later run can find."""
+    forget_nameless(sweep, store)
     for call in store.all_begun():
         chunks = store.chunks(call.keys)
         span = [(call.first, call.first + call.seeds)]
@@ -394,12 +405,16 @@ def tidy_store(sweep: Prepared, store: Store) -> None:
 
 
 @contextlib.contextmanager
-def resumable(store: Store) -> Iterator[None]:
-    """A Ctrl-C says where everything finished is."""
+def resumable(sweep: Prepared, store: Store) -> Iterator[None]:
+    """A Ctrl-C says where everything finished is. Whatever ends a run, nothing stays that no later one finds."""
     try:
         yield
-    except KeyboardInterrupt as stop:
-        stop.add_note(f"everything finished is in {store.home.parent}: the same call goes on from there")
+    except BaseException as stop:
+        forget_nameless(sweep, store)
+        if isinstance(stop, KeyboardInterrupt):
+            labels = dict.fromkeys(reason.partition(": ")[0] for reason in sweep.nameless.values())
+            but = f", and computes {', '.join(labels)} anew" if labels else ""
+            stop.add_note(f"everything finished is in {store.home.parent}: the same call goes on from there{but}")
         raise
 
 

@@ -17,7 +17,8 @@ import contextlib
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -29,9 +30,10 @@ from jax.extend import core
 from jaxbandits import simulator
 from jaxbandits.contract import at_line, first_line, naming, operations, runs_own_code
 from jaxbandits.protocol import Adversary, Algorithm, Case, Environment
+from jaxbandits.recipe import unwrap
 from jaxbandits.selection import label_digest
 from jaxbandits.spans import Segment
-from jaxbandits.strangers import learner_of
+from jaxbandits.strangers import Nameless, learner_of
 from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.compilation import executables, settings
 from jaxbandits.sweeps.compilation.compiled import Compiled
@@ -41,6 +43,8 @@ from jaxbandits.sweeps.storage.store import KERNELS, KEYS
 from jaxbandits.traced_once import Traces
 from jaxbandits.validation import Arguments
 
+PART_SLOTS = ("algorithm", "environment", "reward_adversary", "message_adversary")  # of a cell
+PACKAGE = __name__.partition(".")[0]
 BASELINE_SEEDS = 8  # a baseline that depends on the seed is evaluated on so many
 
 
@@ -70,9 +74,6 @@ def identify_cells(plan: Plan, platform: str, stored: bool) -> tuple[Plan, list[
             try:
                 if isinstance(program, NoIdentity):
                     raise program
-                learner = learner_of(plan.cells[c].algorithm.program)
-                if learner is not None and learner.foreign.version is None:
-                    raise NoIdentity("it is foreign code without a version=, which says when its runs are the same")
                 keys[c] = _sha([shared, *inputs_of_cell(plan.cells[c], group.times, plan.dtype, known)])
             except NoIdentity as reason:
                 keys[c] = _sha(uuid.uuid4().hex)
@@ -116,9 +117,11 @@ def _identify_points(group: Group, plan: Plan, program: str | NoIdentity, known:
     for c in group.cells:
         words = ["", ""]
         with contextlib.suppress(NoIdentity):
-            algorithm, *met = inputs_of_cell(plan.cells[c], group.times, plan.dtype, known, our_baselines=False)
+            inputs = partial(inputs_of_cell, plan.cells[c], group.times, plan.dtype, known, our_baselines=False)
+            met = inputs(PART_SLOTS[1:])
             if world is not None:
                 words[0] = _sha([about, world.sha, met])[:16]
+            (algorithm,) = inputs(PART_SLOTS[:1])
             if whole is not None or isinstance(program, str):
                 words[1] = _sha([about, whole.sha if whole else program, spans, algorithm, met])[:16]
         words = [word or f"-{uuid.uuid4().hex[:15]}" for word in words]  # equal to none
@@ -132,7 +135,13 @@ def versions(platform: str) -> list[Any]:
 
 
 def inputs_of_cell(
-    cell: Cell, times: np.ndarray[Any, Any], dtype: str, shared: dict[Any, Any], *, our_baselines: bool = True
+    cell: Cell,
+    times: np.ndarray[Any, Any],
+    dtype: str,
+    shared: dict[Any, Any],
+    slots: Sequence[str] = PART_SLOTS,
+    *,
+    our_baselines: bool = True,
 ) -> list[Any]:
     """What a cell computes with, and gives the host, beside its program.
 
@@ -140,7 +149,7 @@ def inputs_of_cell(
     our_baselines: whether the values of this package's baselines are wanted, which follow from params.
     """
     found = []
-    for part in (cell.algorithm, cell.environment, cell.reward_adversary, cell.message_adversary):
+    for part in map(cell.__getattribute__, slots):
         key = (id(part), id(times), our_baselines)
         if key not in shared:
             shared[key] = part, times, None if part is None else _inputs_of_part(part, times, dtype, our_baselines)
@@ -162,13 +171,23 @@ def _inputs_of_part(
 def _own_version(part: Algorithm | Environment | Adversary) -> str | None:
     """The number that a user gave a part, for what nothing else shows, such as a baseline's file; None for our own."""
     if isinstance(part, Algorithm) and (learner := learner_of(part.program)) is not None:
-        anew = uuid.uuid4().hex if learner.foreign.version is None else ""
-        return json.dumps([jsonable(learner.identity()), anew])
+        try:
+            return json.dumps([jsonable(learner.identity()), ""])
+        except Nameless as reason:
+            raise NoIdentity(str(reason)) from None
     config: Any = part.config
-    ours = isinstance(config, Arguments) and config.home.partition(".")[0] == __name__.partition(".")[0]
+    ours = isinstance(config, Arguments) and config.home.partition(".")[0] == PACKAGE
     if ours and config.built[-1] == part.version:
-        return None
+        bases = config.get("base"), config.get("bases")
+        return str(part.version) if any(bases) and _are_users(bases) else None  # a conversion's has its bases' numbers
     return str(part.version[1:2] if isinstance(part, Algorithm) else part.version)
+
+
+def _are_users(bases: Any) -> bool:
+    """Whether any of some factories, in lists or not, is a user's."""
+    if isinstance(bases, list | tuple):
+        return any(map(_are_users, bases))
+    return callable(bases) and str(unwrap(bases).function.__module__).partition(".")[0] != PACKAGE
 
 
 def _baseline(environment: Environment, times: np.ndarray[Any, Any]) -> list[str] | None:

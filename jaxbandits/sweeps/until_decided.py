@@ -34,6 +34,7 @@ class SequentialTest:
         self.differing = np.zeros(number, int)  # [M], seeds whose difference is not zero
         self.scale = np.full(number, np.nan)  # [M], rho; NaN until a block of differences was not zero
         self.smallest = np.ones(number)  # [M], the smallest p-value so far
+        self.side = np.zeros(number)  # [M], the sign of S then
         self.sign = np.zeros(number, int)  # [M], of a decided difference; 0: open
         self.seeds = np.zeros(number, int)  # [M], how many decided it; so far, where it is open
 
@@ -60,10 +61,12 @@ class SequentialTest:
         self.scale[starts] = self.squares[starts]
         wide = self.squares + self.scale
         log_e = 0.5 * np.log(self.scale / wide) + self.total**2 / (2 * wide)
-        self.smallest = np.fmin(self.smallest, np.exp(-log_e))  # NaN where there is no scale yet
+        p = np.exp(-log_e)  # NaN where there is no scale yet
+        self.side = np.where(p < self.smallest, np.sign(self.total), self.side)
+        self.smallest = np.fmin(self.smallest, p)
         open_before = ~self.decided
         new = open_before & (self.p_values <= self.error)
-        self.sign[new] = np.sign(self.total[new])
+        self.sign[new] = self.side[new]  # that of the evidence: another comparison may decide it later
         self.seeds[open_before] = self.looked_at
 
 

@@ -193,6 +193,17 @@ def test_an_epoch_that_spends_less_at_a_larger_delta_is_covered():
     assert found.guarantee.spend(found.params) == pytest.approx((1.32, 0.4), abs=1e-6)
 
 
+def test_what_was_asked_for_is_of_the_epoch_that_spends_most():
+    """The first epoch, of one play, spends nothing of it."""
+    doubled = jb.algorithms.doubling(num_arms=3, horizon=100, base=jb.algorithms.gdp_thompson)
+    longest = jb.algorithms.gdp_thompson(num_arms=3, horizon=64, delta=doubled.params.base.delta[-1])
+    assert doubled.guarantee.claimed == pytest.approx(longest.guarantee.claimed) and doubled.guarantee.claimed > 10
+    arms = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
+    ds = jb.sweep(partial(jb.algorithms.doubling, base=jb.algorithms.gdp_thompson), arms, horizon=100, seeds=2,
+                  progress=False)  # fmt: skip
+    assert float(ds.epsilon_asked.squeeze()) == pytest.approx(float(ds.epsilon_spent.squeeze()))
+
+
 def test_without_noise():
     """mechanism_scale 0 sends what epsilon = inf sends."""
     contexts, rewards = tape(28)

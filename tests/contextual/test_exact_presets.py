@@ -364,6 +364,23 @@ def test_short_batches_are_not_amplified():
     assert scales[3] == pytest.approx(29.21, rel=1e-4)
 
 
+def test_no_batch_is_amplified_more_than_64_times(monkeypatch):
+    """And one that never is enough keeps the local noise."""
+    scale = exact_presets.exact_scale.__wrapped__
+    given = ("amplified", 3, 0.5, 1e-6, 1.0, 10**6)
+    local = scale("local", *given[1:])
+    for spent, share in ((0.1, 1 / 64), (0.9, 1.0)):
+        monkeypatch.setattr(exact_presets, "epsilon_of_user", lambda *given, spent=spent: spent)
+        assert scale(*given) == pytest.approx(local * share, rel=1e-12)
+
+
+def test_trials_are_counted_over_all_users():
+    told = []
+    with pytest.raises(ValueError, match="needs more than 2\\^53 binomial trials"):
+        exact_presets.fewest(lambda trials: told.append(trials) or math.inf, 0.5, 1.0, 2**33)
+    assert 2**53 / 4 < told[-1] * 2**33 <= 2**53
+
+
 def test_the_page_of_formulas_has_these_values():
     page = (Path(__file__).parents[2] / "docs/formulas/ldp_contextual.md").read_text()
     page = page.partition("(ldp-contextual-exact-presets)=")[2].partition("(ldp-contextual-reference-presets)=")[0]

@@ -35,6 +35,15 @@ def test_a_function_changes_those_that_name_it_and_no_other():
     assert reach["test_geometric_median.test_by_hand"] == 5
 
 
+def test_a_rule_is_reached_by_what_it_is_handed_to():
+    near = nearest("jaxbandits/estimators/m_estimators.py::_")  # two rules of derivatives, which nothing names
+    assert near["test_derivatives.test_huber_by_hand"] == 3
+    m = "jaxbandits.estimators.m_estimators"
+    one, other = (name for name in quick.definitions(m) if name[:2] == "_ ")
+    assert [*quick.handed_to(m, quick.definitions(m)[one])] == ["_root"]
+    assert [*quick.handed_to(m, quick.definitions(m)[other])] == ["_of_all"]
+
+
 def test_a_kernel_is_reached_by_the_name_of_its_module():
     near = nearest("jaxbandits/kernels/filter_kernel.py::one_lane_filter")
     assert sum(name.startswith("test_spectral_filter.") for name in near) > 5

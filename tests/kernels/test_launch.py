@@ -85,6 +85,7 @@ def test_the_call_says_what_is_run_and_where():
     assert "@__gpu$xla.gpu.ptx(" in text and 'kernel_data = "for 80"' in text and 'kernel_type = "ptx"' in text
     # three blocks of 128 threads for each of two points
     assert "grid_x = 6 : i32" in text and "block_x = 128 : i32" in text and "grid_y = 1 : i32" in text
+    assert "shared_mem_bytes = 0 : i32" in text
     assert "output_operand_alias" in text and launch.trial_kernel().name in text
 
 

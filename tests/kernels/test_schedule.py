@@ -182,6 +182,25 @@ def test_places_that_arrays_share():
     ]  # fmt: skip
 
 
+def test_an_array_that_another_begins_with_has_a_place_of_its_own():
+    body = [
+        let("a1", size=5),
+        Assign(Entry("a1", 0), "v0"),
+        let("a2", Entry("a1", 0), size=9),
+        let("v3", Entry("a2", 0)),
+    ]
+    assert lines(schedule.sharing_memory(body))[:2] == ["float a2[9] = a1[0];", "float a1[5];"]
+
+
+def test_what_needs_more_numbers_is_made_first():
+    """v3 needs two at once and v9 one: made first, v9 would wait beside them."""
+    body = [let("v9", "7"), let("v1", "1"), let("v2", "v1 + 1"), let("v3", "v2 + v1"), "out = v9 + v3;"]
+    assert lines(schedule._by_need(body)) == [
+        "const float v1 = 1;", "const float v2 = v1 + 1;", "const float v3 = v2 + v1;", "const float v9 = 7;",
+        "out = v9 + v3;",
+    ]  # fmt: skip
+
+
 def test_variables_that_nothing_reads_go():
     """But for those that a loop, what follows it or a head reads; what changes stays."""
     body = [

@@ -93,6 +93,7 @@ def test_a_verdict_on_what_is_spent_needs_a_paper_that_was_read_and_keeps_to_its
     row = {"group": "rewards", "mechanism": "AdaP-UCB", 0.1: 0.1, 1.0: 1.0, 10.0: 10.0, "exact": True, "audited": 0.9}
     assert named_epsilon._spending(row).holds is True
     assert named_epsilon._spending(row | {10.0: 10.2}).holds is False
+    assert named_epsilon._spending(row | {10.0: np.inf}).measured.startswith("0.1 at 0.1, 1 at 1, ∞ at 10")
     bounded = row | {"mechanism": "local EXP4"}  # for epsilon up to 1
     assert named_epsilon._spending(bounded | {10.0: 10.2}).holds is True
     assert named_epsilon._spending(bounded | {1.0: 1.1}).holds is False

@@ -166,6 +166,23 @@ def test_every_honest_algorithm_passes(name):
     assert (found.compared < RELEASES) == (name in FEW)
 
 
+def test_running_sums_that_begin_again_are_no_fault():
+    """A reward leaves the sum when an epoch ends: no second change of what it has entered."""
+    base = partial(jb.algorithms.adac_oful, rho=0.5)
+    for horizon in (60, 100):
+        algorithm = jb.algorithms.doubling(num_arms=10, dim=5, horizon=horizon, base=base)
+        found = find_differences(algorithm, default_environment(algorithm))
+        assert found.fault == "" and found.changed == 1 and found.size > 0.1
+
+
+def test_a_claim_without_events_is_the_claim_at_every_delta():
+    claim = ARMS().guarantee
+    whole = ARMS()._replace(guarantee=claim._replace(events=lambda params: ()))
+    for delta in (0.0, 0.01):
+        (bound,) = jb.audit(whole, runs=4000, delta=delta).bounds
+        assert bound.claimed == claim.spend(whole.params)[0] == 0.5
+
+
 def test_what_cannot_be_looked_at_is_said():
     claim = ARMS().guarantee._replace(events=lambda params: ())
     found = find_differences(ARMS()._replace(guarantee=claim), default_environment(ARMS()))

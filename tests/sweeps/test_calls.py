@@ -195,11 +195,13 @@ SPAN = Span(1, 1)
 CPU, GPU = "cpu", "gpu"
 
 
-def shape_of(cells=20, longest=10**6, memory=10**9, platform=CPU, workers=1, shared=True, tally=False, **changes):
+def shape_of(
+    cells=20, longest=10**6, memory=10**9, platform=CPU, workers=1, shared=True, tally=False, others=(), **changes
+):
     """Seeds and points of a call of a group like `SHAPE`."""
     hints = SimpleNamespace(hints=SimpleNamespace(tally=tally))
     span = SPAN._replace(full=shared, repeats=2 if shared else 0)
-    group = Group(SimpleNamespace(program=hints), (span,), np.arange(5), [], None, SHAPE._replace(**changes))
+    group = Group(SimpleNamespace(program=hints), (span, *others), np.arange(5), [], None, SHAPE._replace(**changes))
     laid_out = SimpleNamespace(cells=[SimpleNamespace(label="x")])
     machine = calls_module.Machine([], workers, platform, memory)
     return calls_module.call_shape(group, [0] * cells, laid_out, longest, machine)
@@ -223,6 +225,8 @@ def test_bytes_of_a_call():
     ({"cells": 1, "longest": 129}, (256, 1)), ({"cells": 1, "longest": 3}, (16, 1)),
     # where points share no draws a call has one, and its seeds cover the longest stretch evenly
     ({"shared": False, "longest": 10**4}, (2_000, 1)), ({"shared": False, "longest": 100}, (112, 1)),
+    # one span whose plays the schedule counts is enough
+    ({"cells": 3, "others": [SPAN._replace(full=False)]}, (512, 3)),
     # windows of s plays: 2^15 / s lanes, unless plays are added up at once
     ({"shared": False, "slots": 64, "longest": 5_120}, (512, 1)),
     ({"shared": False, "slots": 64, "longest": 5_120, "tally": True}, (1_712, 1)),

@@ -46,6 +46,10 @@ def test_a_tied_key_stands_beside_the_algorithms_that_take_it(tmp_path):
         assert taken["exp3"].tolist() == [0.0, 0.1] and taken.drop("exp3").isna().all()
     joined = jb.concat([ds.sel(algorithm=["ucb1", "moss"]), ds.sel(algorithm=["exp3"])], dim="algorithm")
     assert jb.summary(joined).equals(jb.summary(ds))
+    renamed = ds.sel(algorithm=["ucb1"]).assign_coords(algorithm=["mine"])
+    joined = jb.concat([renamed, ds.sel(algorithm=["exp3"])], dim="algorithm")
+    taken = jb.summary(joined).set_index("algorithm")["exp3.mixing"]
+    assert taken["exp3"].tolist() == [0.0, 0.1] and taken["mine"].isna().all()
     of_all = settings | {"grid": {("ucb1.bonus_scale", "environment.gap"): [(0.5, 0.1), (1.0, 0.2)]}}
     shared = jb.sweep(["ucb1", "moss"], partial(jb.environments.fixed_gap_losses, num_arms=2), **of_all)
     assert jb.summary(shared)["environment.gap"].tolist() == [0.1, 0.2] * 2

@@ -12,9 +12,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import fresh_process
 import numpy as np
@@ -24,6 +26,8 @@ from dealt import dealt
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.reports import output
+from jaxbandits.sweeps.compilation.caller import Caller, CallerLeft
+from jaxbandits.sweeps.engines.local import LocalRun
 
 KILLS = int(os.environ.get("KILLS", "4"))
 HERE = Path(__file__).parent
@@ -371,3 +375,26 @@ def test_sigterm_on_a_cluster_is_a_ctrl_c(tmp_path):
         finally:
             child.kill()
     assert f"Go on with: jaxbandits run {file} --out {out} --engine ray" in log.read_text()
+
+
+def test_calls_that_wait_for_the_caller_are_let_go_when_a_run_stops():
+    caller, found = Caller(), []
+
+    def ask(begun):
+        begun.set()
+        try:
+            caller.run_in_caller(lambda: 1)
+        except CallerLeft as left:
+            found.append(left)
+
+    waits = [threading.Event() for _ in range(2)]
+    threads = [threading.Thread(target=ask, args=[begun], daemon=True) for begun in waits]
+    threads[0].start()
+    waits[0].wait(10)
+    while not caller._open:  # it has asked
+        time.sleep(0.001)
+    LocalRun.stop(SimpleNamespace(stopping=threading.Event(), caller=caller, pending=()))
+    threads[1].start()  # asks afterwards
+    for thread in threads:
+        thread.join(10)
+    assert len(found) == 2

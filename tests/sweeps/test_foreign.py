@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import warnings
 
@@ -17,9 +18,12 @@ import pytest
 from reference.strangers import ByItself, EndsLate, Exp3Stranger, FailsLate, LinUCBStranger, OneArm, Told, UCB1Stranger
 
 import jaxbandits as jb
+from jaxbandits import strangers
 from jaxbandits.environments.data import pass_order
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.strangers_process import Player, PlayError, Rows, Stranger, play_many
+from jaxbandits.sweeps.arguments import jsonable
+from jaxbandits.sweeps.engines import strangers as strangers_engine
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8, 0.5])
 QUIET = {"progress": False}
@@ -281,6 +285,138 @@ def test_what_is_kept_follows_version_code_and_arguments(tmp_path):
         assert computed(others | {"not kept": jb.foreign(Told)}) == {"not kept"}
     with pytest.warns(UserWarning, match="computed anew"):
         assert computed({"not kept": jb.foreign(Told)}) == {"not kept"}
+
+
+def rate(t, decay):
+    return decay**t
+
+
+def scaled(decay):
+    class Scaled(Told):
+        def scale(self, t):
+            return decay * t
+
+    return Scaled
+
+
+class Schedule:
+    def __init__(self, decay):
+        self.decay = decay
+
+
+class Scheduled(Told):
+    def __init__(self, num_arms, schedule):
+        super().__init__(num_arms)
+
+
+def test_what_a_learner_is_given_names_its_runs_whatever_it_is():
+    """By position, closed over, in a class made by a function; what has no description has no name."""
+    bind = functools.partial
+    distinct = [
+        [bind(rate, decay=0.9), bind(rate, decay=0.5), rate], [bind(pow, 0.9), bind(pow, 0.5), bind(pow, exp=0.5), pow],
+        [scaled(0.9), scaled(0.5)], [(lambda decay: lambda t: decay * t)(d) for d in (0.9, 0.5, np.arange(3))],
+        [0.5, "0.5", np.float32([0.5, 1]), [0.5, 2], {"a": 0.5}, None, b"0.5", range(2)],
+        [np.float32, np.float64, np.add, Schedule, Told], [[rate], [bind(rate, 1)]],
+    ]  # fmt: skip
+    for values in distinct:
+        names = [json.dumps(jsonable(strangers.describe_value(x))) for x in values]
+        assert len(set(names)) == len(names), names
+        assert names == [json.dumps(jsonable(strangers.describe_value(x))) for x in values]
+    for made in (scaled, lambda d: lambda t: d * t):
+        assert strangers.describe_value(made(0.9)) == strangers.describe_value(made(0.9))
+    for x in (Schedule(0.9), Schedule(0.9).__init__, [Schedule(1)], bind(rate, Schedule(1)), {1}, np.array([Schedule])):
+        with pytest.raises(strangers.Nameless, match="could name its runs"):
+            strangers.describe_value(x)
+
+    def calls_itself(n):
+        return calls_itself(n - 1) if n else 0
+
+    assert "itself" in json.dumps(strangers.describe_value(calls_itself))
+
+
+def made_with(scale):
+    return lambda num_arms: UCB1Stranger(num_arms, scale=scale)
+
+
+def first_scale(scale, num_arms):
+    return UCB1Stranger(num_arms, scale=scale)
+
+
+def test_two_of_one_class_are_two_runs(tmp_path):
+    given = {f"closed over {x}": jb.foreign(made_with(x), version=1) for x in (0.25, 1.0)}
+    given |= {f"by position {x}": jb.foreign(functools.partial(first_scale, x), version=1) for x in (0.5, 2.0)}
+    ds = jb.sweep(given, ARMS, horizon=60, seeds=3, store=tmp_path, **QUIET)
+    assert len({row.tobytes() for row in ds.regret.values}) == len(given)
+    assert len({path.name.partition(".")[0] for path in tmp_path.rglob("*.npz")}) == len(given)  # keys
+    with pytest.warns(UserWarning, match="of type Schedule is no number.* computed anew"):
+        jb.sweep(functools.partial(jb.foreign(Scheduled, version=1), schedule=Schedule(0.9)), ARMS, horizon=9, seeds=1,
+                 store=tmp_path / "schedule", **QUIET)  # fmt: skip
+
+
+def test_seeds_of_a_learner_without_a_version_are_joined_with_a_warning():
+    one, other = (jb.sweep(jb.foreign(Told), ARMS, horizon=9, seeds=range(k, k + 2), **QUIET) for k in (0, 2))
+    with pytest.warns(UserWarning, match="not all say what was computed"):
+        assert jb.concat([one, other], dim="seed").sizes["seed"] == 4
+    elsewhere = jb.sweep(jb.foreign(Told), jb.environments.bernoulli_arms(means=[0.2, 0.8, 0.4]), horizon=9,
+                         seeds=range(2, 4), **QUIET)  # fmt: skip
+    with pytest.raises(ValueError, match="concat"):
+        jb.concat([one, elsewhere], dim="seed")
+
+
+def test_a_sum_of_regrets_does_not_depend_on_blocks():
+    paid = np.random.default_rng(0).random((400, 2))
+    found = set()
+    for cuts in ([400], [1, 399], [128, 5, 267], [399, 1]):
+        record, first = strangers_engine.Record(2, np.array([150, 400])), 0
+        for plays in cuts:
+            rows = Rows(None, paid[first : first + plays])
+            block = strangers_engine.Block(0, first, rows, paid[first : first + plays], last=False)
+            record.add(block, np.arange(first, first + plays) % 2, {})
+            first += plays
+        found.add(record.regret_at.tobytes())
+    assert len(found) == 1
+
+
+def test_a_process_that_owes_an_answer_is_replaced(monkeypatch):
+    """The world fails while a learner plays: the answer to that is not taken for the next run's."""
+    draw, failed = strangers_engine.Tape.draw_blocks, []
+
+    def draw_and_fail(self, seeds, device):
+        for block in draw(self, seeds, device):
+            if block.seed == 1 and block.first > 0 and not failed:
+                failed.append(block)
+                raise FloatingPointError("a NaN")
+            yield block
+
+    monkeypatch.setattr(strangers_engine, "MOST_PLAYS", 64)
+    monkeypatch.setattr(strangers_engine, "MAX_STRANGER_SEEDS", 1, raising=False)
+    honest, cores = jb.sweep(jb.foreign(UCB1Stranger, version=1), ARMS, horizon=150, seeds=6, **QUIET), jb.cores()
+    monkeypatch.setattr(strangers_engine.Tape, "draw_blocks", draw_and_fail)
+    told = []
+    jb.cores(1)
+    try:
+        with pytest.raises((FloatingPointError, jb.SweepError)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            jb.sweep(jb.foreign(UCB1Stranger, version=1), ARMS, horizon=150, seeds=6,
+                     on_chunk=lambda ds, *_: told.append(ds), **QUIET)  # fmt: skip
+    finally:
+        jb.cores(cores)
+    assert failed
+    for ds in told:
+        np.testing.assert_array_equal(ds.regret, honest.regret.sel(seed=ds.seed))
+
+
+def test_functions_of_the_world_run_in_the_thread_that_called():
+    called = set()
+
+    def baseline(params, seed, times):
+        called.add(threading.get_ident())
+        return np.zeros(len(times))
+
+    world = jb.environments.loss_table(losses=np.eye(40, 3))
+    world = world._replace(world=world.world._replace(baseline=baseline))
+    jb.sweep({"one": jb.foreign(Told), "two": jb.foreign(OneArm)}, world, horizon=[20, 40], seeds=3, **QUIET)
+    assert called == {threading.get_ident()}
 
 
 LATE = """

@@ -336,6 +336,13 @@ def test_the_version_of_a_users_part_counts_and_that_of_the_packages_does_not():
         assert len({key(), *(key(environment=x) for x in arms)}) == 3
 
 
+def test_the_version_of_a_users_base_counts():
+    """Inside a conversion of the package; a base of the package has none of its own."""
+    around = lambda base: partial(A.private_batched, base=base, epsilon=1.0)
+    for module, keys in (("mine", 2), ("jaxbandits.algorithms.later", 1)):
+        assert len({key(around(numbered(number, module))) for number in (1, 2)}) == keys
+
+
 def _again(*, num_arms, horizon):
     """exp3 under another name."""
     return A.exp3(num_arms=num_arms, horizon=horizon)

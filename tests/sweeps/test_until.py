@@ -90,6 +90,16 @@ def test_decisions_are_holm_s_and_stay():
     assert first[3] > first[0] and p[first[3] - 1, 3] > 0.05 / 4  # Bonferroni would have decided later
 
 
+def test_a_decision_is_that_of_its_evidence():
+    """The first comparison is nearly decided for one side and turns; when the second is, it is enough for the first."""
+    test = SequentialTest(2, 0.05, 8)
+    turning, clear = np.r_[np.ones(13), -np.ones(14)], np.r_[np.zeros(13), np.ones(14)]
+    for n in range(27):
+        test.add(np.array([[turning[n]], [clear[n]]]))
+    assert test.total[0] < 0 < test.total[1]  # now
+    assert 0.025 < test.smallest[0] <= 0.05 and test.sign.tolist() == [1, 1]
+
+
 def test_the_tables_of_the_page_are_made_of_real_decisions(monkeypatch):
     rng = np.random.default_rng(0)
     sign, seeds = simulation.decided(lambda shape: rng.standard_normal(shape) - 1, 20, 64)

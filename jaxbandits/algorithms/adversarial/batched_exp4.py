@@ -126,7 +126,8 @@ def batched_exp4(
             needs, or with N, as the paper prints it.
 
     Returns:
-        (epsilon, delta)-private in the central model for loss tables that differ in one play. The context of a play is
+        (epsilon, delta)-private in the central model for loss tables that differ in one play, where log(1 / delta) is
+        at least 0.91 epsilon: the theory's tuning asks for that, three given numbers do not. The context of a play is
         the advice [N, K], which is public.
 
     Raises:
@@ -134,9 +135,9 @@ def batched_exp4(
             smallest horizon that works.
 
     Note:
-        A play's loss is clipped to [0, 1]; a non-finite reward counts as loss 1. A partial last batch moves no
-        weight. A run spends less than epsilon, a fraction of it, since the theorem's composition is loose:
-        `guarantee.spend` says what is truly spent at delta.
+        A play's loss is clipped to [0, 1]; a non-finite reward counts as loss 1. A partial last batch moves no weight.
+        Under that condition a run spends less than epsilon, a fraction of it, since the theorem's composition is loose:
+        `guarantee.spend` says what is truly spent at delta, with the condition or without.
 
     >>> algorithm = jb.algorithms.batched_exp4(num_arms=3, num_experts=4, horizon=10**8, epsilon=0.1, delta=1e-3)
     >>> algorithm.params.window, [round(x, 6) for x in algorithm.guarantee.spend(algorithm.params)]

@@ -11,7 +11,7 @@ from jax import lax
 from jaxbandits.algorithms.adversarial import message_ring
 from jaxbandits.algorithms.adversarial.delay_laws import Fixed, check_law, delay_of
 from jaxbandits.declared import LATER, STATIC, Base, BaseModels, Example, Ge, Horizon, NumArms, Remedy
-from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
+from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism, sums_anew
 from jaxbandits.protocol import Algorithm, Guarantee, Hints, Program, Span
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int, Numeric, Scalar, UInt32
@@ -198,7 +198,7 @@ def guarantee_from_params(base: Guarantee) -> Guarantee:
         return base
     return base._replace(
         spend=lambda params: base.spend(scale_mechanism(params.base, params.mechanism_scale)),
-        events=lambda params: base.events(scale_mechanism(params.base, params.mechanism_scale)),
+        events=lambda params: sums_anew(base.events(scale_mechanism(params.base, params.mechanism_scale))),
         scales=("mechanism_scale",) if base.scales else (),
     )
 

@@ -3,6 +3,7 @@
 Axes: [E] epochs.
 """
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from jaxbandits.declared import (
     NonNegative,
     NumArms,
 )
-from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism
+from jaxbandits.mechanisms.composition import claimed_epsilon, scale_mechanism, sums_anew
 from jaxbandits.mechanisms.gaussian import default_delta
 from jaxbandits.numerics import count, pick, tree_where
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
@@ -137,6 +138,11 @@ def pad_epochs(params: Params, epochs: int) -> Params:
     return params._replace(base=base, starts=np.append(params.starts, np.full(more, UNREACHED, np.int32)))
 
 
+def costliest(of_epochs: Sequence[Any], spend: Callable[[Any], tuple[float, float]]) -> Any:
+    """What belongs to the epoch that spends most."""
+    return max(of_epochs, key=lambda one: spend(one)[0])
+
+
 def guarantee_of_epochs(base: Guarantee) -> Guarantee:
     """The base's guarantee, read from a table: that of its costliest row, at the largest delta of any.
 
@@ -146,7 +152,7 @@ def guarantee_of_epochs(base: Guarantee) -> Guarantee:
         return base
     return base._replace(
         spend=lambda params: one_of([base.spend(row) for row in params_of_epochs(params)]),
-        events=lambda params: base.events(max(params_of_epochs(params), key=lambda row: base.spend(row)[0])),
+        events=lambda params: sums_anew(base.events(costliest(params_of_epochs(params), base.spend))),
         scales=("mechanism_scale",) if base.scales else (),
     )
 
@@ -209,6 +215,7 @@ def doubling(
                 f"whose shapes do not depend on its horizon, for instance linucb or online_ucb"
             )
     first, params = epochs[0], stack_epochs(epochs, [2**k - 1 for k in range(len(epochs))])
-    claim = guarantee_of_epochs(first.guarantee)._replace(claimed=claimed_epsilon(first))
+    asked = claimed_epsilon(costliest(epochs, lambda epoch: epoch.guarantee.spend(epoch.params)))
+    claim = guarantee_of_epochs(first.guarantee)._replace(claimed=asked)
     functions, schedule, version = program(first.program), (Span(1, horizon),), ("doubling", 1, (first.version,))
     return Algorithm(functions, schedule, params, claim, version, rewards=first.rewards, plays_on=first.plays_on)

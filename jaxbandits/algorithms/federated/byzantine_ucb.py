@@ -248,7 +248,7 @@ def byzantine_ucb(
             floor(corruption_bound N + 1/2): "geometric_median", by `iterations` Weiszfeld steps from the last weights
             or value; "median_of_means", the geometric median of the means of 3 N_1 <= N random groups (N_1 = 0: the
             mean); "mean"; "coordinate_median"; "trimmed_mean", without the N_1 smallest and largest of each coordinate;
-            "krum", with max(1, N - N_1 - 2) neighbours (N_1 >= (N - 2) / 2 lets colluders be chosen).
+            "krum", with max(1, N - N_1 - 2) neighbours (N_1 >= (N - 1) / 2, two at least, lets colluders be chosen).
         privacy: None: no noise. Otherwise noise of scale s on every agent's sums: "tree", by a binary tree as in the
             paper, "increment", on each message (less than a tree up to 16 episodes), or "counter", by a form of
             `mechanisms.counter`, whose noise is less than half of the tree's.

@@ -113,7 +113,8 @@ def growing(printed: IndexRule, coupled: IndexRule, num_arms: int, horizon: int,
     """The algorithm that plays the arm of largest index in growing batches."""
     table, epsilon = targets(horizon, given["batch_ratio"], given["first_batch"]), given["epsilon"]
     rules = index_rules(num_arms, printed if given["index"] == "printed" else coupled)
-    params = Params(min(epsilon, private_divergence.UNBOUNDED), 1 / epsilon, targets=table, mechanism_scale=1.0)
+    searched = epsilon if epsilon <= private_divergence.SEARCHED else private_divergence.UNBOUNDED
+    params = Params(searched, 1 / epsilon, targets=table, mechanism_scale=1.0)
     others = num_arms * (int(np.sum(table <= horizon)) + 1)
     return episodes.algorithm(rules, horizon, others, params, episodes.pure_claim(_events))
 

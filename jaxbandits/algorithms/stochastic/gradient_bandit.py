@@ -114,7 +114,7 @@ def gradient_bandit(
         figures, by its footnote, include the reward of play t in the mean.
 
         *Ties and non-finite values.* The draw breaks ties. A non-finite reward counts as 0. A step that would make a
-        preference infinite or NaN is not taken.
+        preference infinite or NaN is not taken, and B stays as it is.
 
         *Rounding.* Sums over arms have a fixed order, also those that the optimizer makes (``learners.from_optax`` says
         which), so that the number of lanes changes no bit.

@@ -16,6 +16,7 @@ from jaxbandits.typing import Array, Float, Numeric
 
 # So much privacy budget that no noise is left, while products with it stay below float32's 3e38.
 UNBOUNDED = 1e20
+SEARCHED = 1e8  # above it, the best rate is too small a part of epsilon for the search, and no bound but none is near
 GOLDEN_STEPS = 45
 Values = Float[Array, "..."]
 

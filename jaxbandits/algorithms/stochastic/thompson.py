@@ -116,8 +116,8 @@ def thompson(
 
     Args:
         posterior: The posterior of an arm's mean. "beta": Beta(1 + successes, 1 + failures), for rewards in [0, 1].
-            "gaussian": N(mean, noise_scale^2 / N), N the arm's pulls, for rewards of any size; every arm is played once
-            first, in index order.
+            "gaussian": N(mean, noise_scale^2 / N), N the arm's pulls, for rewards of any size up to 1e30; every arm is
+            played once first, in index order.
         noise_scale: Standard deviation of the rewards, for "gaussian" only; 0 follows the arm of largest mean.
 
     Note:

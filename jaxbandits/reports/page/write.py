@@ -62,7 +62,7 @@ def report(
 
     Note:
         The page loads nothing from a network, which its content security policy also forbids. The same results give
-        the same page. No code of a user is run: what algorithms of the user's own spend is not shown.
+        the same page. No code of a user is run: what algorithms of the user's own spend is read from the results.
 
     >>> import jaxbandits as jb, tempfile, xarray as xr
     >>> dims = ("algorithm", "seed", "t")

@@ -231,7 +231,8 @@ def add_lane_shapes(plan: Plan) -> Plan:
         leaves, treedef = jax.tree.flatten(group.case)
         with jax.enable_x64(plan.dtype == "float64"), naming(first.label):
             shape = lane_shape(group.parts, tuple(map(jax.typeof, leaves)), treedef, len(group.times), slots)
-        check_diagnostics(first.label, shape.diagnostics, plan)
+        if shape.diagnostics:
+            check_diagnostics(first.label, shape.diagnostics, plan)
         if shape.counted:
             fields.check_means(first.environment)
         groups.append(group._replace(shape=shape))
@@ -239,10 +240,8 @@ def add_lane_shapes(plan: Plan) -> Plan:
 
 
 def check_diagnostics(label: str, names: Iterable[str], plan: Plan) -> None:
-    """Raise ValueError where an algorithm's diagnostic has a name that the result has for something else."""
+    """Raise ValueError where an algorithm's diagnostic has the name of an axis."""
     for name in names:
-        if examination.is_taken(name):
-            raise ValueError(f"{label}: diagnose gives {name!r}, which {examination.TAKEN}")
         if any(name in (axis.name, *axis.keys) for axis in plan.axes):
             raise ValueError(f"{label}: diagnose gives {name!r}, which this sweep varies: call it otherwise")
 

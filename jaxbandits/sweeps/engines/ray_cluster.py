@@ -20,6 +20,7 @@ from typing import Any
 import jax
 
 from jaxbandits.protocol import Adversary, Environment
+from jaxbandits.sweeps.arguments import is_rebuilt
 from jaxbandits.sweeps.compilation.executables import HERE
 from jaxbandits.sweeps.compilation.settings import in_force, of_this_thread, use_settings
 from jaxbandits.sweeps.engines.calls import Call, Machine, default_memory, weight
@@ -57,7 +58,8 @@ class Ray:
         needs = {"num_gpus": 1, "num_cpus": 1} if self.gpus else {"num_cpus": 1}
         remote: Any = ray.remote
         self.remote = remote(max_retries=MAX_RETRIES, retry_exceptions=False, **needs)
-        again = {k: x.remake or x if isinstance(x, Environment | Adversary) else x for k, x in given.items()}
+        parts = {k for k, x in given.items() if isinstance(x, Environment | Adversary) and is_rebuilt(x)}
+        again = {k: x.remake if k in parts else x for k, x in given.items()}
         self.arguments = _pickle_with_modules(again)
         platform, share = ray.get(self.remote(_describe_worker).remote())
         self.versions = [__version__, *installed_versions(platform)]

@@ -25,11 +25,13 @@ from jaxbandits.random import Draws
 from jaxbandits.regret import regret_of_counts
 from jaxbandits.strangers import STAND_IN, Learner, StrangerError, StrangerProcess, learner_of, processes
 from jaxbandits.strangers_process import Rows, Stranger
+from jaxbandits.sweeps.compilation.caller import Caller, CallerLeft, in_caller
 from jaxbandits.sweeps.compilation.settings import settings_of
 from jaxbandits.sweeps.engines.calls import Call, Machine, check_diagnostics
 from jaxbandits.sweeps.engines.local import EngineRun, Failed, Orders, Workers, cores
 from jaxbandits.sweeps.engines.one_call import Interrupted, Outcome, Progress
 from jaxbandits.sweeps.engines.remaining import Remaining
+from jaxbandits.sweeps.part_checks.examination import TAKEN, is_taken
 from jaxbandits.sweeps.plan import Cell, Group, Plan, cell_words, host_case, stack_cases
 from jaxbandits.typing import Array
 from jaxbandits.window import Parts, streams
@@ -156,7 +158,8 @@ class Record:
         paid = None if isinstance(block.regret, tuple) else block.regret[np.arange(len(played)), played]
         for low, high, row in zip(cuts[:-1], cuts[1:], [*rows, None], strict=True):
             self.pulls += np.bincount(played[low:high], minlength=len(self.pulls))
-            self.regret += 0.0 if paid is None else float(paid[low:high].sum())
+            if paid is not None:  # one after the other: a sum must not depend on how plays were cut into blocks
+                self.regret = float(np.add.accumulate(np.append(self.regret, paid[low:high]))[-1])
             if row is not None:
                 self.pulls_at[row], self.regret_at[row] = self.pulls, self.regret
 
@@ -193,23 +196,26 @@ def _state_of_attack(parts: Parts, case: Case) -> Any:
 
 def try_out(plan: Plan) -> Plan:
     """A plan whose foreign learners have each made a few plays; with the names of what they are diagnosed by."""
-    foreign = dict[str, int]()  # of every label the last group
-    for g, group in enumerate(plan.groups):
-        if group.parts.program is STAND_IN:
-            foreign[plan.cells[group.cells[0]].label] = g
+    foreign = dict[str, tuple[Cell, Block]]()  # of every label a cell and what it meets first
+    for group in plan.groups:
+        if group.parts.program is STAND_IN:  # traced here, by the thread that calls
+            cell = plan.cells[group.cells[0]]
+            foreign[cell.label] = (
+                cell,
+                next(Tape(plan, group, cell).draw_blocks(plan.seeds[:1], jax.local_devices()[0])),
+            )
     if not foreign:
         return plan
     groups = list(plan.groups)
     with processes(1) as (process,):
-        for label, g in foreign.items():
-            cell = plan.cells[groups[g].cells[0]]
-            tape = Tape(plan, groups[g], cell)
+        for label, (cell, block) in foreign.items():
             try:
-                block = next(tape.draw_blocks(plan.seeds[:1], jax.local_devices()[0]))
                 few = block.split(TRIED_PLAYS)[0]._replace(last=True)
                 numbers = process.request("play", process.number(_stranger_of(cell)), *_request(few))[1]
             except StrangerError as error:
                 raise StrangerError(f"{label}: {error}") from error
+            for name in filter(is_taken, numbers):
+                raise ValueError(f"{label}: diagnose gives {name!r}, which {TAKEN}")
             check_diagnostics(label, numbers, plan)
             for h, group in enumerate(groups):
                 if plan.cells[group.cells[0]].label == label:
@@ -244,8 +250,8 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
             orders = orders._replace(failed=lambda call, reason, trace: None)
         super().__init__(plan, remaining, machine, orders)
         self.keep, self.stopping, self.device = orders.sink, threading.Event(), machine.devices[0]
-        self.slots = partial(int, machine.workers)
-        self.over, self.free = queue.SimpleQueue[Any](), queue.SimpleQueue[StrangerProcess]()
+        self.slots, self.caller = partial(int, machine.workers), Caller()
+        self.free = queue.SimpleQueue[StrangerProcess]()
         self.failed_labels: dict[str, StrangerError] = {}
         self.doubts = queue.SimpleQueue[str]()  # lines to warn of, in the calling thread
         self.plays_at_once = dict[str, int]()  # of a label
@@ -263,12 +269,12 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
 
     def submit(self) -> None:
         begun = list[Call]()
-        future = self.pool.submit(self.play_next, begun)
+        future = self.pool.submit(self.caller.run_in_worker, self.play_next, begun)
         self.pending[future] = begun
-        future.add_done_callback(self.over.put)
+        future.add_done_callback(self.caller.post)
 
     def wait(self) -> list[Any]:
-        return [self.over.get()]
+        return [self.caller.next_event()]
 
     def result(self, ticket: "Future[Outcome]") -> Outcome | Failed:
         while not self.doubts.empty():
@@ -276,7 +282,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
         error = ticket.exception()
         if error is None:
             return ticket.result()
-        self.errors += [] if isinstance(error, Interrupted) else [error]
+        self.errors += [] if isinstance(error, Interrupted | CallerLeft) else [error]
         return Failed(error)
 
     def interrupt(self) -> None:
@@ -289,6 +295,7 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
 
     def stop(self) -> None:
         self.stopping.set()
+        self.caller.stop_answering()
         for future in self.pending:
             future.cancel()
 
@@ -306,11 +313,12 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
                 return self.play_call(call, cell, process)
             except StrangerError as error:
                 self.failed_labels[cell.label] = error
-                if process.process.poll() is not None and not self.stopping.is_set():  # a stranger ended it
-                    process = StrangerProcess()
-                    self.started.append(process)
                 raise
         finally:
+            if (process.owes or process.process.poll() is not None) and not self.stopping.is_set():
+                process.end()  # its next answer would be of what was asked before, or a stranger ended it
+                process = StrangerProcess()
+                self.started.append(process)
             self.free.put(process)
 
     def play_call(self, call: Call, cell: Cell, process: StrangerProcess) -> Outcome:
@@ -366,7 +374,8 @@ def outcome_of(group: Group, cell: Cell, seeds: range, records: Sequence[Record]
     else:
         regret = np.stack([record.regret_at for record in records])
     if (baseline := world.baseline) is not None:
-        regret -= [baseline(cell.environment.params, seed if world.seeded else 0, group.times) for seed in seeds]
+        own_seeds = [seed if world.seeded else 0 for seed in seeds]
+        regret -= in_caller(lambda: [baseline(cell.environment.params, seed, group.times) for seed in own_seeds])
     pulls = None if group.shape.arms is None else counts[:, -1:].astype(np.int32)
     names = group.shape.diagnostics
     numbers = {name: np.array([[record.numbers.get(name, np.nan)] for record in records]) for name in names}
