@@ -402,6 +402,19 @@ def test_numbers_changed_in_place_are_seen_and_used():
     assert key(environment=rows, horizon=2, checkpoints=2) == key(environment=same, horizon=2, checkpoints=2)
 
 
+def test_a_changed_part_is_not_sent_as_what_its_factory_builds():
+    pytest.importorskip("ray")
+    from jaxbandits.sweeps.engines.ray_cluster import _pickle_with_modules, part_to_send
+
+    attack = jb.adversaries.huber(corruption=0.1)
+    for part in (ARMS, attack):
+        changed = part._replace(params=part.params._replace())
+        assert part_to_send(part) is part.remake and part_to_send(changed) is changed
+        with pytest.raises(TypeError, match="changed by _replace after its factory built it"):
+            _pickle_with_modules({"part": part_to_send(changed)})
+    assert part_to_send(0.5) == 0.5
+
+
 def test_a_part_with_other_functions_is_played_as_it_is():
     """Not remade from the arguments of the part it was copied from."""
     other = E.bernoulli_arms(means=[0.75, 0.25])

@@ -58,9 +58,7 @@ class Ray:
         needs = {"num_gpus": 1, "num_cpus": 1} if self.gpus else {"num_cpus": 1}
         remote: Any = ray.remote
         self.remote = remote(max_retries=MAX_RETRIES, retry_exceptions=False, **needs)
-        parts = {k for k, x in given.items() if isinstance(x, Environment | Adversary) and is_rebuilt(x)}
-        again = {k: x.remake if k in parts else x for k, x in given.items()}
-        self.arguments = _pickle_with_modules(again)
+        self.arguments = _pickle_with_modules({key: part_to_send(x) for key, x in given.items()})
         platform, share = ray.get(self.remote(_describe_worker).remote())
         self.versions = [__version__, *installed_versions(platform)]
         self.replaced = of_this_thread()
@@ -69,6 +67,11 @@ class Ray:
     def run(self, plan: Plan, remaining: Remaining, machine: Machine, orders: Orders) -> None:
         """As `Local.run`."""
         RayRun(self, plan, remaining, machine, orders).play()
+
+
+def part_to_send(x: Any) -> Any:
+    """The factory of a part that it builds again; what was changed is sent as it is, which pickle refuses in words."""
+    return x.remake if isinstance(x, Environment | Adversary) and is_rebuilt(x) else x
 
 
 class RayRun(EngineRun[object]):
