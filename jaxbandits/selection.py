@@ -172,11 +172,13 @@ def select_values(array: Selected, selection: Mapping[str, Any] | None, name: st
         many = isinstance(wanted, list | tuple | np.ndarray)
         where = []
         for value in wanted if many else [wanted]:
-            if known.dtype.kind in "iuf" and not isinstance(value, str):
-                hits = np.flatnonzero(np.isclose(known, value, rtol=1e-9, atol=0.0))
-                hits = hits[np.argsort(np.abs(known[hits] - value), kind="stable")]  # of neighbours the nearest
-            else:  # a list of other things than numbers is a list of their texts
-                hits = np.flatnonzero(known == (str(value) if known.dtype.kind in "OU" else value))
+            hits = np.flatnonzero(known == value)
+            if not hits.size and known.dtype.kind == "U":  # a key of other things than numbers holds their texts
+                hits = np.flatnonzero(known == str(value))
+            elif not hits.size and known.dtype.kind in "iuf" and isinstance(value, int | float | np.number):
+                near = known.astype(np.float64)
+                hits = np.flatnonzero(np.isclose(near, float(value), rtol=1e-9, atol=0.0))
+                hits = hits[np.argsort(np.abs(near[hits] - float(value)), kind="stable")]
             if not hits.size:
                 holds = f"it holds {join_values(known)}"
                 raise ValueError(f"{name}: {dim} has no {value!r}{nearest(value, known)}; {holds}")
@@ -242,7 +244,8 @@ def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
     """One row for each point of the DataArray `like`: its coordinates, then `columns` (scalars, or arrays of its
     shape).
 
-    A tied key is left empty where the algorithm of the row does not take it.
+    A tied key is left empty where the algorithm of the row does not take it. A key that is called as one of `columns`
+    has a _ behind its name.
 
     >>> import xarray as xr
     >>> tidy(xr.DataArray([5.0, 3.0], {"epsilon": [0.1, 1.0]}), {"regret": [5.0, 3.0]}).values.tolist()
@@ -260,7 +263,7 @@ def tidy(like: xr.DataArray, columns: Mapping[Any, Any]) -> pd.DataFrame:
             if "algorithm" in like.dims and (labels := takers(like[c])) is not None:
                 own = np.isin(like["algorithm"].values[index[like.dims.index("algorithm")]], labels)
                 values = np.where(own, values, np.nan if values.dtype.kind in "iuf" else "")
-            frame[str(c)] = values
+            frame[f"{c}_" if c in columns else str(c)] = values
     rows = index.shape[1]
     frame |= {k: np.ravel(v) if np.ndim(v) or rows == 1 else [v] * rows for k, v in columns.items()}
     return pd.DataFrame(frame)

@@ -179,7 +179,8 @@ def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interv
     columns |= {"p_value": p_value, "p_holm": holm(np.ravel(p_value)), "share_lower": lower, "seeds_needed": needed}
     here = left.isel(seed=0, drop=True)
     of_others = [c for c, v in here.coords.items() if not {label_a, label_b} & {*(takers(v) or (label_a,))}]
-    frame = WholeTable(tidy(here.drop_vars(of_others), columns))
+    here = here.drop_vars(of_others).rename({c: f"{c}_" for c in here.coords.keys() & {"a", "b"} - {*of_others}})
+    frame = WholeTable(tidy(here, columns))
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
         keys = ", ".join(f"{key} = {format_value(value)}" for key, value in at.items())
         frame.insert(place, "ab"[place], f"{label} ({keys})" if at else label)
@@ -264,9 +265,11 @@ def slope(
     seeds = curves.sizes["seed"]
     # One set of resamples for all rows, since the rows are paired by seed.
     weights = np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), size=SLOPE_RESAMPLES) / seeds
-    frame = tidy(curves.isel({"seed": 0, curves.dims[-1]: 0}), {"points": 0, "seeds": seeds})
+    columns = {"points": 0, "seeds": seeds, "slope": 0.0, "ci_low": 0.0, "ci_high": 0.0}
+    columns |= {} if theory is None else {"theory": 0.0}
+    frame = tidy(curves.isel({"seed": 0, curves.dims[-1]: 0}), columns)
     lanes, rows = curves.values.reshape(-1, *curves.shape[-2:]), []
-    for where, values in zip(frame.drop(columns=["points", "seeds"]).to_dict("records"), lanes, strict=True):
+    for where, values in zip(frame.drop(columns=[*columns]).to_dict("records"), lanes, strict=True):
         mean, use = values.mean(0), points_to_fit(values, x, over, t_min)
         if use.sum() < 2:
             remedy = "lower t_min or run more checkpoints" if over == "t" else "run more values"

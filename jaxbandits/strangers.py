@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import partial, partialmethod
 from importlib.machinery import PathFinder
 from pathlib import PurePath
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -31,6 +31,7 @@ from jaxbandits.strangers_process import Function, Rows, Stranger
 from jaxbandits.typing import Array
 from jaxbandits.validation import choice, declare
 
+IDENTITY = 2  # raised where runs of the same description are others, as when their sums are rounded otherwise
 PICKLING = threading.Lock()  # cloudpickle notes what travels by value for all threads
 # One thread of every library for matrices: the processes are as many as there are cores
 ONE_THREAD = dict.fromkeys(
@@ -63,16 +64,12 @@ class Learner(NamedTuple):
         raise TypeError(f"{self.foreign.__name__} is a foreign learner, which cannot be compiled: {played}")
 
     def identity(self) -> list[Any]:
-        """What its runs follow from, where nothing but its version changes: plain values, numbers and arrays.
-
-        Nameless where that is not known.
-        """
-        foreign = self.foreign
+        """What its runs follow from, where nothing but its version changes; Nameless where that is not known."""
+        foreign, described = self.foreign, Described()
         if foreign.version is None:
             raise Nameless("it is foreign code without a version=, which says when its runs are the same")
-        parts = [one for one in (foreign.make, foreign.ask, foreign.tell, foreign.diagnose) if one is not None]
-        codes, given = map(describe_function, parts), {k: describe_value(x) for k, x in self.arguments.items()}
-        return [foreign.version, foreign.plays_on_losses, [*codes], given]
+        made_of = foreign.make, foreign.ask, foreign.tell, foreign.diagnose, dict(self.arguments)
+        return [IDENTITY, foreign.version, foreign.plays_on_losses, described.describe(made_of)]
 
     def stranger(self, view: Function | None = None) -> Stranger:
         """What a process needs to play it."""
@@ -119,69 +116,112 @@ class Nameless(Exception):
     """What a learner is made of has no description that is the same in another process."""
 
 
-def describe_value(x: Any, met: tuple[Any, ...] = ()) -> Any:
-    """What a learner is given, in plain values, numbers and arrays; Nameless where two may look alike.
+class Described:
+    """Descriptions of what a learner is made of, in lists and texts that JSON holds.
 
-    met: the functions that x was found in.
+    What is met a second time goes by its number. `met` keeps these alive, as their addresses name them.
     """
-    if isinstance(x, dict):
-        return {str(key): describe_value(value, met) for key, value in x.items()}
-    if isinstance(x, list | tuple):
-        return [describe_value(value, met) for value in x]
-    if isinstance(x, type | partial | FunctionType | BuiltinFunctionType | MethodType):
-        return "itself" if any(x is one for one in met) else describe_function(x, met)
-    if callable(x) and hasattr(x, "__wrapped__"):  # compiled, or with a cache
-        return describe_value(inspect.unwrap(x), met)
-    if isinstance(x, bytes | PurePath | ModuleType | np.ufunc):
-        return str(x)
-    if hasattr(x, "__array__"):
-        with contextlib.suppress(Exception):  # a tensor with a gradient, or on a card
-            x = np.asarray(x)
-    if x is None or isinstance(x, str | int | float | range) or (isinstance(x, np.ndarray) and x.dtype.kind != "O"):
-        return x
-    raise Nameless(
-        f"{show(x)} of type {type(x).__name__} is no number, text, array or function, which could name its runs"
-    )
+
+    def __init__(self) -> None:
+        self.met: list[Any] = []
+
+    def describe(self, x: Any, *, inside: bool = False) -> list[Any]:
+        """A value. inside: of a class, where what has no description is told by its type alone; else Nameless."""
+        if x is None or isinstance(
+            x, bool | int | float | complex | str | bytes | range | np.dtype | np.ufunc | PurePath
+        ):
+            return [type(x).__name__, str(x) if isinstance(x, PurePath) else repr(x)]
+        if isinstance(x, ModuleType):
+            return ["module", x.__name__]
+        if (known := next((k for k, one in enumerate(self.met) if one is x), None)) is not None:
+            return ["again", known]
+        self.met.append(x)
+        if isinstance(x, list | tuple):
+            return [type(x).__name__, [self.describe(each, inside=inside) for each in x]]
+        if isinstance(x, dict):
+            return [
+                "dict",
+                [[self.describe(k, inside=inside), self.describe(each, inside=inside)] for k, each in x.items()],
+            ]
+        if isinstance(x, partial | partialmethod):
+            return ["partial", *(self.describe(each, inside=inside) for each in (x.func, x.args, x.keywords))]
+        if isinstance(x, MethodType):
+            return ["method", self.describe(x.__func__, inside=inside), self.describe(x.__self__, inside=inside)]
+        if isinstance(x, FunctionType):
+            return self.describe_function(x, inside or _is_method(x))
+        if isinstance(x, type):
+            return self.describe_class(x)
+        if isinstance(x, BuiltinFunctionType):
+            return ["builtin", x.__module__, x.__qualname__, self.describe(x.__self__, inside=inside)]
+        if callable(x) and hasattr(x, "__wrapped__"):  # compiled, or with a cache
+            return ["around", type(x).__name__, self.describe(x.__wrapped__, inside=inside)]
+        if hasattr(x, "__array__") and type(x).__module__.partition(".")[0] not in FRAMES:
+            with contextlib.suppress(Exception):  # a tensor with a gradient, or on a card
+                array = np.asarray(x)
+                if array.dtype.kind in "biufcSUmM" and not isinstance(x, np.ma.MaskedArray):
+                    return ["array", array.dtype.str, [*array.shape], hashlib.sha256(array.tobytes()).hexdigest()]
+        if inside or type(x) is object:  # which has no more
+            return ["of", type(x).__module__, type(x).__qualname__]
+        named = "is no number, text, array or function, which could name its runs"
+        raise Nameless(f"{show(x)} of type {type(x).__name__} {named}")
+
+    def describe_function(self, x: FunctionType, inside: bool) -> list[Any]:
+        """A function's own text, its defaults, and what it closes over."""
+        found: list[Any] = ["function", x.__module__, x.__qualname__, _text_of(x.__code__)]
+        if x.__name__ == "<lambda>":  # of which a line may hold two
+            found.append(_code_text(x.__code__))
+        found += [self.describe(each, inside=inside) for each in (x.__defaults__, x.__kwdefaults__)]
+        for name, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
+            try:
+                content = cell.cell_contents
+            except ValueError:  # nothing is there yet
+                continue
+            found.append([name, self.describe(content, inside=inside or name == "__class__")])
+        return found
+
+    def describe_class(self, x: type) -> list[Any]:
+        """A class's text, and what it holds: functions with what they close over, and values."""
+        found: list[Any] = ["class", x.__module__, x.__qualname__, _text_of(x)]
+        for name, each in vars(x).items():
+            if name in PYTHONS_OWN:
+                continue
+            if isinstance(each, property):
+                each = [each.fget, each.fset, each.fdel]
+            each = getattr(each, "__func__", each)  # of a static method or one of the class
+            found.append([name, self.describe(each, inside=True)])
+        return found
 
 
-def describe_function(function: Function, met: tuple[Any, ...] = ()) -> list[Any]:
-    """A function's code, what partials bind of it, and what it has besides: by position, and closed over."""
-    (inside, bound, _), more, met = unwrap(function), list[Any](), (*met, function)
-    while isinstance(function, partial):
-        more, function = [*(describe_value(x, met) for x in function.args), *more], function.func
-    if isinstance(inside, MethodType):
-        more.append(describe_value(inside.__self__, met))
-    elif not isinstance(inside := inspect.unwrap(inside), type | FunctionType | BuiltinFunctionType):
-        raise Nameless(
-            f"{show(inside)} of type {type(inside).__name__} is no function or class, which could name its runs"
-        )
-    for one in vars(inside).values() if isinstance(inside, type) else [inside]:
-        one = getattr(one, "__func__", one)  # of a static method
-        if isinstance(one, FunctionType):
-            for name, cell in zip(one.__code__.co_freevars, one.__closure__ or (), strict=True):
-                with contextlib.suppress(ValueError):  # nothing is there yet
-                    if name != "__class__":
-                        more.append([name, describe_value(cell.cell_contents, (*met, inside, one))])
-    known = [describe_code(inside), {key: describe_value(x, met) for key, x in bound.items()}]
-    return [*known, more] if more else known
+FRAMES = ("pandas", "polars", "xarray")  # whose arrays have names beside the numbers
+# of a class, without which it would be the same
+PYTHONS_OWN = frozenset(
+    """__dict__ __weakref__ __doc__ __module__ __qualname__ __firstlineno__ __static_attributes__ __annotations__
+    __abstractmethods__ _abc_impl __annotate__ __annotations_cache__""".split()
+)
 
 
-def describe_code(function: Function) -> str:
-    """What a function or class is, in words that change with its code."""
-    inside, _, name = unwrap(function)
+def _is_method(x: FunctionType) -> bool:
+    return "." in x.__qualname__.rpartition("<locals>.")[2]
+
+
+def _text_of(x: type | CodeType) -> str:
+    """A hash of the text of a class or code, or of the code where there is no text."""
     try:
-        text = inspect.getsource(inside)
+        text = inspect.getsource(x)
     except (OSError, TypeError):
-        parts = vars(inside).values() if isinstance(inside, type) else [inside]
-        text = "".join(map(_code_text, (getattr(x, "__code__", None) for x in parts)))
-    return hashlib.sha256(f"{getattr(inside, '__module__', '')}.{name} {text}".encode()).hexdigest()
+        text = _code_text(x if isinstance(x, CodeType) else None)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _code_text(code: CodeType | None) -> str:
     if code is None:
         return ""
-    inner = [_code_text(x) if hasattr(x, "co_code") else repr(x) for x in code.co_consts]
+    inner = [_code_text(x) if isinstance(x, CodeType) else _constant_text(x) for x in code.co_consts]
     return f"{code.co_code.hex()} {code.co_names} {inner}"
+
+
+def _constant_text(x: Any) -> str:
+    return repr(sorted(map(repr, x))) if isinstance(x, frozenset) else repr(x)
 
 
 class Foreign:

@@ -103,6 +103,7 @@ def own_name(statement: ast.FunctionDef | ast.ClassDef) -> str:
 def handed_to(module: str, statement: ast.stmt) -> Iterator[str]:
     """The definitions of a module that a decorator hands a function to, as `@root.defjvp` does to `root`."""
     for decorator in getattr(statement, "decorator_list", ()):
+        decorator = getattr(decorator, "func", decorator)  # of a call
         if isinstance(decorator, ast.Attribute) and isinstance(decorator.value, ast.Name):
             yield from {decorator.value.id} & definitions(module).keys()
 
@@ -383,6 +384,8 @@ def lines_of(changed: str) -> tuple[str, list[range] | None]:
     if not name:
         return path, None
     found = [s for known, s in definitions(module_of(path)).items() if known.partition(" ")[0] == name]
+    if not found:
+        raise ValueError(f"--changed {changed}: {path} defines nothing of that name")
     return path, [range(first_line(statement), statement.end_lineno + 1) for statement in found]
 
 

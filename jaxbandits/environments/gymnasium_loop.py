@@ -50,9 +50,10 @@ def as_gymnasium(
     if given.facts.get("num_agents"):
         raise ValueError("environment has agents, each with an arm and a reward, and gymnasium has one reward a step")
     most = given.facts.get("max_horizon")
-    if horizon is not None and most is not None and horizon > most:
-        raise ValueError(f"horizon = {horizon} is longer than the environment's {most} plays: lower it")
-    return loop_class()(given, most if horizon is None else integer("horizon", horizon, 1))
+    plays = most if horizon is None else integer("horizon", horizon, 1)
+    if most is not None and plays > most:
+        raise ValueError(f"horizon = {plays} is longer than the environment's {most} plays: lower it")
+    return loop_class()(given, plays)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -30,10 +30,15 @@ MANY_ROWS = 10  # so many numbers are not evenly apart by chance
 class Named(np.ndarray[Any, Any]):
     """Numbers with the names of what they stand for: of columns, or of the classes 0, 1, ...
 
-    Some of its rows, a copy and another type of number keep the names. All else forgets them, as it may move columns.
+    Some of its rows, a copy and another type of number keep the names, and what is made of labels does, as they have no
+    columns. All else that makes an array forgets them, as it may move columns.
     """
 
     names: tuple[str, ...] | None = None
+
+    def __array_finalize__(self, source: Any) -> None:
+        labels = isinstance(source, Named) and source.ndim == self.ndim == 1
+        self.names = source.names if labels else None
 
     def copy(self, order: Literal["K", "A", "C", "F"] | None = "C") -> "Named":
         return self._keep_names(super().copy(order))
@@ -44,8 +49,9 @@ class Named(np.ndarray[Any, Any]):
     def __deepcopy__(self, memo: object) -> "Named":
         return self.copy()
 
-    def astype(self, *given: Any, **more: Any) -> "Named":
-        return self._keep_names(super().astype(*given, **more))
+    def astype(self, *given: Any, **more: Any) -> np.ndarray[Any, Any]:
+        found = super().astype(*given, **more)
+        return self._keep_names(found) if isinstance(found, Named) else found
 
     def __array_wrap__(self, result: object, context: object = None, return_scalar: bool = False) -> Any:
         return np.asarray(result)[()] if return_scalar else np.asarray(result)

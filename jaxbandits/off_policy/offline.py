@@ -56,7 +56,7 @@ class Offline(NamedTuple):
     mean_weight: float = math.nan  # before they are cut: about 1, if the propensities are right
     largest_weight: float = math.nan  # before they are cut
     clipped: float = math.nan  # the share that was cut
-    bias_bound: float = 0.0  # how far off an estimate from cut weights may be: too low, for rewards of at least 0
+    bias_bound: float = 0.0  # how far off an estimate from cut weights may be: "ips" too low, for rewards of at least 0
     logged: float = math.nan  # what the logged policy earned a row
     accepted: Any = None  # of a learner: rows that it learned from, [S]
     curve: Any = None  # and the mean reward of the first 1, 2, ... of them

@@ -23,6 +23,8 @@ BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 
+COLUMNS = ("centre", "low", "high")  # of the data of a picture, beside the keys
+
 
 @drawing.with_style
 def regret(
@@ -180,7 +182,7 @@ def against(
     spends = axis != key
     ds, _ = drawing.apply_selection(ds, select, 0, key)
     constant = {a for a, dims in json.loads(ds.attrs.get("constant_along", "{}")).items() if key in dims}
-    frame = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
+    frame = _final_table(ds, axis)
     if spends:
         frame[axis] = np.ravel(spending.coordinate_array(ds, axis))
     varies = ~frame["algorithm"].isin(constant) if spends else np.full(len(frame), True)
@@ -274,7 +276,25 @@ def band_table(regret: xr.DataArray, bands: str, best: xr.DataArray | None = Non
             low, centre, high = np.quantile(values, [0.05, 0.5, 0.95], axis=-1)
             parts.append((centre, low, high))
     centre, low, high = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+    _refuse_columns(lanes)
     return selection.tidy(lanes.isel(seed=0), {"centre": centre, "low": low, "high": high})
+
+
+def _final_table(ds: xr.Dataset, axis: str) -> pd.DataFrame:
+    """The final regret of every algorithm and point under the names of a picture's columns."""
+    _refuse_columns(ds)
+    frame = statistics.summary(ds).rename(columns={"mean": "centre", "ci_low": "low", "ci_high": "high"})
+    if f"{axis}_" in frame:  # a key that is called as a column of summary
+        frame = frame.drop(columns=axis, errors="ignore").rename(columns={f"{axis}_": axis})
+    return frame
+
+
+def _refuse_columns(ds: xr.Dataset | xr.DataArray) -> None:
+    """ValueError where a key is called as a column of a picture's data."""
+    for name in COLUMNS:
+        if name in ds.coords:
+            remedy = f"draw ds.rename({{{name!r}: {f'{name}_'!r}}})"
+            raise ValueError(f"the key {name!r} is called as a column of the picture's data: {remedy}")
 
 
 def _scales(frame: pd.DataFrame, log: str | None) -> tuple[str, float | None]:

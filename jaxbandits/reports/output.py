@@ -42,15 +42,15 @@ def write_run(ds: xr.Dataset, directory: Path, *, seconds: float, lanes: int, **
     return written + draw(ds, directory, **picture)
 
 
-def describes(directory: Path, config: dict[str, Any], ds: xr.Dataset) -> bool:
-    """Whether what lies beside a result is of this configuration and these numbers: then it stays.
+def describes(directory: Path, config: dict[str, Any], ds: xr.Dataset | None = None) -> bool:
+    """Whether what lies beside a result is of this configuration and, of a Dataset, these numbers: then it stays.
 
     Workers may have computed other numbers for the same configuration, after an edit or with another release of JAX.
     """
     try:
         kept = json.loads((directory / "provenance.json").read_text())
-        return kept["config"] == config and kept["sha256"]["regret"] == regret_digest(ds)
-    except (OSError, ValueError, KeyError):
+        return kept["config"] == config and (ds is None or kept["sha256"]["regret"] == regret_digest(ds))
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 

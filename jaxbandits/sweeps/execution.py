@@ -180,10 +180,14 @@ class SweepRun:
             for _ in range(TRIES):
                 self.compute()
                 if self.merge(store):
-                    tidy_store(sweep, store)
                     ds = load(store.home.parent)
-                    if (store.home.parent / RESULTS).stat().st_ino != self.written:
-                        continue  # another process has put its own in the place of these
+                    if stamp_of(store.home.parent / RESULTS) != self.written:  # another process has put its own there
+                        ds.close()
+                        results = Results(sweep.plan, sweep.config, sweep.notes)
+                        if not read_chunks(sweep, store, results.put):
+                            continue
+                        ds = results.as_dataset()
+                    tidy_store(sweep, store)
                     if store.spent is not None:
                         store.note_seconds(last=True)
                     return ds
@@ -357,7 +361,7 @@ class SweepRun:
                 if whole := read_chunks(sweep, store, results.put):
                     results.put_best()
             if whole:
-                self.left_out, self.written = describe_missing(directory / RESULTS, part), part.stat().st_ino
+                self.left_out, self.written = describe_missing(directory / RESULTS, part), stamp_of(part)
                 os.replace(part, directory / RESULTS)
         except Unreadable:
             raise
@@ -410,12 +414,23 @@ def resumable(sweep: Prepared, store: Store) -> Iterator[None]:
     try:
         yield
     except BaseException as stop:
-        forget_nameless(sweep, store)
+        with contextlib.suppress(OSError):  # such as the one that ends it
+            forget_nameless(sweep, store)
         if isinstance(stop, KeyboardInterrupt):
-            labels = dict.fromkeys(reason.partition(": ")[0] for reason in sweep.nameless.values())
+            cells = zip(sweep.plan.cells, sweep.keys, strict=True)
+            labels = dict.fromkeys(cell.label for cell, key in cells if key in sweep.nameless)
             but = f", and computes {', '.join(labels)} anew" if labels else ""
             stop.add_note(f"everything finished is in {store.home.parent}: the same call goes on from there{but}")
         raise
+
+
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one in its place; None where there is none."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size
 
 
 def damage_error(store: Store) -> OSError:

@@ -12,12 +12,8 @@ from jaxbandits.recipe import Recipe
 from jaxbandits.sweeps.arguments import PARTS, check_text, short_text
 from jaxbandits.validation import integer, scalar_of
 
-# names that every result has, and columns that its tables and the data of its pictures have beside the keys
-RESERVED_NAMES = frozenset(
-    """algorithm seed t arm arm_name regret pulls best_reward identity a b seeds mean median ci_low ci_high q05 q95
-    right_answers epsilon_asked epsilon_spent delta_spent difference relative p_value p_holm share_lower seeds_needed
-    lower points slope theory centre low high kind""".split()
-)
+# names that every result has
+RESERVED_NAMES = ("algorithm", "seed", "t", "arm", "arm_name", "regret", "pulls", "best_reward", "identity")
 Routes = dict[str, list[tuple[int, int, str]]]  # label or part -> (axis, position in the axis, key)
 
 
@@ -70,7 +66,7 @@ def _check_keys(keys: tuple[Any, ...]) -> None:
             raise ValueError("'horizon' is not a grid key: give horizon a list of horizons")
         if key in RESERVED_NAMES:
             remedy = f"write LABEL.{key} or environment.{key}"
-            raise ValueError(f"grid key {key!r} is a name that every result or its tables have: {remedy}")
+            raise ValueError(f"grid key {key!r} is a name that every result has: {remedy}")
         if "/" in key:
             raise ValueError(f"grid key {key!r} names a dimension of the result, which cannot hold a '/': relabel")
 

@@ -34,7 +34,6 @@ from jaxbandits.recipe import unwrap
 from jaxbandits.selection import label_digest
 from jaxbandits.spans import Segment
 from jaxbandits.strangers import Nameless, learner_of
-from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.compilation import executables, settings
 from jaxbandits.sweeps.compilation.compiled import Compiled
 from jaxbandits.sweeps.compilation.program_digest import NoIdentity, fingerprint
@@ -172,7 +171,7 @@ def _own_version(part: Algorithm | Environment | Adversary) -> str | None:
     """The number that a user gave a part, for what nothing else shows, such as a baseline's file; None for our own."""
     if isinstance(part, Algorithm) and (learner := learner_of(part.program)) is not None:
         try:
-            return json.dumps([jsonable(learner.identity()), ""])
+            return json.dumps(learner.identity())
         except Nameless as reason:
             raise NoIdentity(str(reason)) from None
     config: Any = part.config
@@ -187,7 +186,10 @@ def _are_users(bases: Any) -> bool:
     """Whether any of some factories, in lists or not, is a user's."""
     if isinstance(bases, list | tuple):
         return any(map(_are_users, bases))
-    return callable(bases) and str(unwrap(bases).function.__module__).partition(".")[0] != PACKAGE
+    if not callable(bases):
+        return False
+    function, bound, _ = unwrap(bases)
+    return str(function.__module__).partition(".")[0] != PACKAGE or _are_users([bound.get("base"), bound.get("bases")])
 
 
 def _baseline(environment: Environment, times: np.ndarray[Any, Any]) -> list[str] | None:

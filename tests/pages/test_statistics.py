@@ -4,6 +4,7 @@ import json
 import math
 import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -219,8 +220,42 @@ def test_neighbours_and_texts_of_a_grid_are_found():
     for one, other in ((0.1, 0.1000000001), (10**9, 10**9 + 1), (False, True), (None, 0.1), ("a", "b")):
         assert (final_at([one, other], one), final_at([one, other], other)) == (5, 3)
     assert final_at([0.1, 0.2], 0.1 * (1 + 5e-10)) == 5
-    with pytest.raises(ValueError, match="key has no None"):
-        final_at([False, True], None)
+    for values, missing in (
+        ([False, True], None),
+        (np.arange(2, dtype=np.uint8), -1),
+        ([0.1, 0.2], None),
+        ([1, 2], "1"),
+    ):
+        with pytest.raises(ValueError, match=f"key has no {missing!r}"):
+            final_at(values, missing)
+    mixed = xr.Dataset({"regret": ("key", [5.0, 3.0])}, {"key": np.array([None, 0.1], object)})
+    assert [float(selection.select_values(mixed, {"key": x}).regret) for x in (None, 0.1)] == [5, 3]
+
+
+def test_keys_called_as_columns_stay_beside_them():
+    """As of a learner with a Beta prior of a and b; `median_elimination` has an argument `points`."""
+    arms, given = jb.environments.bernoulli_arms(means=[0.2, 0.7]), {"horizon": 60, "seeds": 40, "progress": False}
+    scaled = lambda name: jb.validation.factory(_with_argument(name))
+    for name in ("a", "b", "mean", "points", "slope", "seeds"):
+        ds = jb.sweep({"mine": scaled(name), "ucb1": "ucb1"}, arms, grid={name: [0.5, 2.0]}, **given)
+        tables = {"mean": statistics.summary, "seeds": statistics.summary}
+        tables |= {k: partial(statistics.compare, a="mine", b="ucb1") for k in ("a", "b")}
+        frame = tables.get(name, partial(statistics.slope, t_min=10))(ds)
+        assert frame[f"{name}_"].tolist() == [0.5, 2.0] * (len(frame) // 2)
+        assert jb.plot.against(ds, name).data[name].tolist()[:2] == [0.5, 0.5]
+    for name in ("low", "centre"):
+        ds = jb.sweep(scaled(name), arms, grid={name: [0.5, 2.0]}, **given)
+        for draw in (jb.plot.regret, partial(jb.plot.against, key=name)):
+            with pytest.raises(ValueError, match=f"the key '{name}' is called as a column.*draw ds.rename"):
+                draw(ds)
+        assert jb.plot.regret(ds.rename({name: f"{name}_"})).data[f"{name}_"].nunique() == 2
+
+
+def _with_argument(name):
+    space = {"ucb1": jb.algorithms.ucb1}
+    sizes = "num_arms=num_arms, horizon=horizon"
+    exec(f"def mine(*, num_arms, horizon, {name}=1.0): return ucb1({sizes}, bonus_scale={name})", space)
+    return space["mine"]
 
 
 def test_numbers_of_a_table_are_no_formulas():

@@ -28,6 +28,7 @@ from jaxbandits.cli import main
 from jaxbandits.reports import output
 from jaxbandits.sweeps.compilation.caller import Caller, CallerLeft
 from jaxbandits.sweeps.engines.local import LocalRun
+from jaxbandits.sweeps.engines.strangers import StrangerRun
 
 KILLS = int(os.environ.get("KILLS", "4"))
 HERE = Path(__file__).parent
@@ -377,7 +378,8 @@ def test_sigterm_on_a_cluster_is_a_ctrl_c(tmp_path):
     assert f"Go on with: jaxbandits run {file} --out {out} --engine ray" in log.read_text()
 
 
-def test_calls_that_wait_for_the_caller_are_let_go_when_a_run_stops():
+@pytest.mark.parametrize("stop", [LocalRun.stop, StrangerRun.stop])
+def test_calls_that_wait_for_the_caller_are_let_go_when_a_run_stops(stop):
     caller, found = Caller(), []
 
     def ask(begun):
@@ -391,9 +393,11 @@ def test_calls_that_wait_for_the_caller_are_let_go_when_a_run_stops():
     threads = [threading.Thread(target=ask, args=[begun], daemon=True) for begun in waits]
     threads[0].start()
     waits[0].wait(10)
-    while not caller._open:  # it has asked
+    for _ in range(10_000):
+        if caller._open:  # it has asked
+            break
         time.sleep(0.001)
-    LocalRun.stop(SimpleNamespace(stopping=threading.Event(), caller=caller, pending=()))
+    stop(SimpleNamespace(stopping=threading.Event(), caller=caller, pending=()))
     threads[1].start()  # asks afterwards
     for thread in threads:
         thread.join(10)

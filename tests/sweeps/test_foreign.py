@@ -11,9 +11,13 @@ import textwrap
 import threading
 import time
 import warnings
+from pathlib import Path
 
+import fresh_process
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from reference.strangers import ByItself, EndsLate, Exp3Stranger, FailsLate, LinUCBStranger, OneArm, Told, UCB1Stranger
 
@@ -22,7 +26,7 @@ from jaxbandits import strangers
 from jaxbandits.environments.data import pass_order
 from jaxbandits.protocol import Adversary, Attack
 from jaxbandits.strangers_process import Player, PlayError, Rows, Stranger, play_many
-from jaxbandits.sweeps.arguments import jsonable
+from jaxbandits.sweeps.engines import calls
 from jaxbandits.sweeps.engines import strangers as strangers_engine
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8, 0.5])
@@ -293,10 +297,27 @@ def rate(t, decay):
 
 def scaled(decay):
     class Scaled(Told):
+        by = decay
+
         def scale(self, t):
             return decay * t
 
     return Scaled
+
+
+def wrapped(decay):
+    def wrap(function):
+        @functools.wraps(function)
+        def inner(*given):
+            return decay * function(*given)
+
+        return inner
+
+    return wrap
+
+
+def of_class(**held):
+    return type("Made", (Told,), held)
 
 
 class Schedule:
@@ -309,29 +330,58 @@ class Scheduled(Told):
         super().__init__(num_arms)
 
 
-def test_what_a_learner_is_given_names_its_runs_whatever_it_is():
-    """By position, closed over, in a class made by a function; what has no description has no name."""
-    bind = functools.partial
-    distinct = [
-        [bind(rate, decay=0.9), bind(rate, decay=0.5), rate], [bind(pow, 0.9), bind(pow, 0.5), bind(pow, exp=0.5), pow],
-        [scaled(0.9), scaled(0.5)], [(lambda decay: lambda t: decay * t)(d) for d in (0.9, 0.5, np.arange(3))],
-        [0.5, "0.5", np.float32([0.5, 1]), [0.5, 2], {"a": 0.5}, None, b"0.5", range(2)],
-        [np.float32, np.float64, np.add, Schedule, Told], [[rate], [bind(rate, 1)]],
+def values_that_differ():
+    """Lists of values of which no two may have one name."""
+    bind, lock = functools.partial, threading.Lock()
+    return [
+        [bind(rate, decay=0.9), bind(rate, decay=0.5), rate, bind(pow, 0.9), bind(pow, 0.5), bind(pow, exp=0.5), pow],
+        [scaled(0.9), scaled(0.5), of_class(by=1), of_class(by=2), of_class(by=property(made_with(1))),
+         of_class(by=property(made_with(2))), of_class(by=functools.partialmethod(rate, decay=1)),
+         of_class(by=functools.partialmethod(rate, decay=2)), of_class(by=functools.lru_cache(made_with(1))),
+         of_class(by=functools.lru_cache(made_with(2))), of_class(by=staticmethod(made_with(3))), of_class(by=lock)],
+        [made_with(0.9), made_with(0.5), made_with(np.arange(3)), made_with(np.arange(3.0)),
+         made_with({1: 0.5, "1": 0.9}), made_with({1: 0.7, "1": 0.9}), lambda t, d=1: t, lambda t, d=2: t,
+         lambda t, *, d=2: t],
+        [lambda t: t, lambda t: 2 * t], [wrapped(0.9)(rate), wrapped(0.5)(rate), rate, jax.jit(rate), jax.vmap(rate),
+         jax.vmap(rate, in_axes=1), jax.jit(jax.grad(rate)), jax.jit(jax.grad(rate, argnums=1))],
+        [0.5, "0.5", np.float32([0.5, 1]), np.float64([0.5, 1]), [0.5, 2], (0.5, 2), {"a": 0.5}, None, b"0.5",
+         range(2), range(0, 10, 2), range(0, 10, 5), [0, 1], np.datetime64("2026-01-01"), np.complex64(1), True, 1, 1.0,
+         float("inf"), "inf", {1: 0.5}.get, {1: 0.9}.get, Path("a"), Path("b"), np, jnp, np.float32, np.float64,
+         np.add, Told],
     ]  # fmt: skip
-    for values in distinct:
-        names = [json.dumps(jsonable(strangers.describe_value(x))) for x in values]
-        assert len(set(names)) == len(names), names
-        assert names == [json.dumps(jsonable(strangers.describe_value(x))) for x in values]
-    for made in (scaled, lambda d: lambda t: d * t):
-        assert strangers.describe_value(made(0.9)) == strangers.describe_value(made(0.9))
-    for x in (Schedule(0.9), Schedule(0.9).__init__, [Schedule(1)], bind(rate, Schedule(1)), {1}, np.array([Schedule])):
+
+
+def names_of(values):
+    return [json.dumps(strangers.Described().describe(x)) for x in values]
+
+
+def test_what_a_learner_is_given_names_its_runs():
+    """By position, closed over, defaults, in a class, behind a decorator; and the same in another process."""
+    names = [*map(names_of, values_that_differ())]
+    for each in names:
+        assert len(set(each)) == len(each)
+    script = "import json, test_foreign as t; print(json.dumps([*map(t.names_of, t.values_that_differ())]))"
+    folders = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
+    done = fresh_process.run(script, env=fresh_process.environment(PYTHONPATH=folders, PYTHONHASHSEED="7"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads(json.dumps(names))
+
+
+def test_what_has_no_description_names_no_runs():
+    masked, circle = np.ma.masked_array([1.0, 2.0], [True, False]), [1]
+    circle.append(circle)
+    bind = functools.partial
+    for x in (Schedule(0.9), Schedule(0.9).__init__, [Schedule(1)], bind(rate, Schedule(1)), {1}, np.array([Schedule]),
+              made_with(Schedule(1)), masked, pd.DataFrame({"a": [1]})):  # fmt: skip
         with pytest.raises(strangers.Nameless, match="could name its runs"):
-            strangers.describe_value(x)
+            strangers.Described().describe(x)
 
     def calls_itself(n):
         return calls_itself(n - 1) if n else 0
 
-    assert "itself" in json.dumps(strangers.describe_value(calls_itself))
+    assert names_of([calls_itself]) == names_of([calls_itself]) and names_of([circle]) == [
+        '["list", [["int", "1"], ["again", 0]]]'
+    ]
 
 
 def made_with(scale):
@@ -389,7 +439,7 @@ def test_a_process_that_owes_an_answer_is_replaced(monkeypatch):
             yield block
 
     monkeypatch.setattr(strangers_engine, "MOST_PLAYS", 64)
-    monkeypatch.setattr(strangers_engine, "MAX_STRANGER_SEEDS", 1, raising=False)
+    monkeypatch.setattr(calls, "MAX_STRANGER_SEEDS", 1)
     honest, cores = jb.sweep(jb.foreign(UCB1Stranger, version=1), ARMS, horizon=150, seeds=6, **QUIET), jb.cores()
     monkeypatch.setattr(strangers_engine.Tape, "draw_blocks", draw_and_fail)
     told = []
@@ -401,7 +451,7 @@ def test_a_process_that_owes_an_answer_is_replaced(monkeypatch):
                      on_chunk=lambda ds, *_: told.append(ds), **QUIET)  # fmt: skip
     finally:
         jb.cores(cores)
-    assert failed
+    assert failed and len(told) == 5  # all but the run that fails
     for ds in told:
         np.testing.assert_array_equal(ds.regret, honest.regret.sel(seed=ds.seed))
 

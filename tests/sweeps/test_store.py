@@ -244,8 +244,8 @@ def test_stale_temporary_files_go_and_fresh_ones_stay(tmp_path):
         os.utime(path, (time.time() - 2 * store.STALE_SECONDS * (path in old),) * 2)
     Store(tmp_path).prepare()
     assert not any(path.exists() for path in old) and all(path.exists() for path in new)
-    Store(tmp_path).delete_files()
-    assert not any(path.exists() for path in new)
+    Store(tmp_path).delete_files()  # another process may be writing its results
+    assert [path.exists() for path in new] == [False, True]
 
 
 def test_files_that_another_process_removed_are_gone_too(tmp_path, monkeypatch):

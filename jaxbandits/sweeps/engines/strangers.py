@@ -127,6 +127,12 @@ class Tape:
         self.plays = min(plays, 1 << (self.horizon - 1).bit_length())
         self.begin, self.block = _blocks_of(self.parts, self.plays)
 
+    def trace_world(self) -> None:
+        """Trace the world in this thread, so that no other one calls a user's functions."""
+        with settings_of(self.dtype, jax.local_devices()[0]):
+            state = jax.eval_shape(self.begin, self.case, jnp.uint32(0))
+            jax.eval_shape(self.block, self.case, jnp.uint32(0), state, 1)
+
     def draw_blocks(self, seeds: Sequence[int], device: jax.Device) -> Iterator[Block]:
         """The plays of runs, one run after the other."""
         for seed in seeds:
@@ -196,20 +202,19 @@ def _state_of_attack(parts: Parts, case: Case) -> Any:
 
 def try_out(plan: Plan) -> Plan:
     """A plan whose foreign learners have each made a few plays; with the names of what they are diagnosed by."""
-    foreign = dict[str, tuple[Cell, Block]]()  # of every label a cell and what it meets first
+    foreign = dict[str, tuple[Cell, Tape]]()  # of every label a cell, and what it meets
     for group in plan.groups:
-        if group.parts.program is STAND_IN:  # traced here, by the thread that calls
+        if group.parts.program is STAND_IN:
             cell = plan.cells[group.cells[0]]
-            foreign[cell.label] = (
-                cell,
-                next(Tape(plan, group, cell).draw_blocks(plan.seeds[:1], jax.local_devices()[0])),
-            )
+            foreign[cell.label] = cell, Tape(plan, group, cell)
+            foreign[cell.label][1].trace_world()
     if not foreign:
         return plan
     groups = list(plan.groups)
     with processes(1) as (process,):
-        for label, (cell, block) in foreign.items():
+        for label, (cell, tape) in foreign.items():
             try:
+                block = next(tape.draw_blocks(plan.seeds[:1], jax.local_devices()[0]))
                 few = block.split(TRIED_PLAYS)[0]._replace(last=True)
                 numbers = process.request("play", process.number(_stranger_of(cell)), *_request(few))[1]
             except StrangerError as error:
@@ -315,11 +320,13 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
                 self.failed_labels[cell.label] = error
                 raise
         finally:
-            if (process.owes or process.process.poll() is not None) and not self.stopping.is_set():
-                process.end()  # its next answer would be of what was asked before, or a stranger ended it
-                process = StrangerProcess()
-                self.started.append(process)
-            self.free.put(process)
+            try:
+                if (process.owes or process.process.poll() is not None) and not self.stopping.is_set():
+                    process.end()  # its next answer would be of what was asked before, or a stranger ended it
+                    process = StrangerProcess()
+                    self.started.append(process)
+            finally:
+                self.free.put(process)
 
     def play_call(self, call: Call, cell: Cell, process: StrangerProcess) -> Outcome:
         """The runs of a call; the first run of a label is played twice."""

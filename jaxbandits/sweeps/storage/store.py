@@ -103,7 +103,11 @@ class Store:
         except OSError as error:
             why = f"cannot write there ({os.strerror(error.errno or 0)}): choose a directory that can be written"
             raise ValueError(f"store = {str(self.home.parent)!r}: {why}") from None
-        for path in [*self.home.rglob("*.part"), *self.home.parent.glob(UNFINISHED)]:
+        self._delete_stale([*self.home.rglob("*.part"), *self.home.parent.glob(UNFINISHED)])
+
+    @staticmethod
+    def _delete_stale(paths: Iterable[Path]) -> None:
+        for path in paths:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > STALE_SECONDS:
                     path.unlink()
@@ -120,8 +124,9 @@ class Store:
         """Remove what a store writes, and nothing else."""
         ours = [p for p in self.home.rglob("*") if p.name in ("sweep.json", "token") or p.suffix in (".bad", ".part")]
         ours += [p for p in self.home.glob("*/*.npz") if _NAME.fullmatch(p.name) or p.parent.name == "begun"]
-        for path in [*ours, *self.home.glob("spent/*.txt"), *self.home.parent.glob(UNFINISHED)]:
+        for path in [*ours, *self.home.glob("spent/*.txt")]:
             path.unlink(missing_ok=True)
+        self._delete_stale(self.home.parent.glob(UNFINISHED))  # another process may be writing one
 
     @property
     def seconds(self) -> float:
