@@ -4,6 +4,7 @@ The Python blocks of a page run one after the other in one namespace and an empt
 them. A TOML block goes through the command line. A block that cannot run has a line `<!-- not run: why -->` above it.
 """
 
+import ast
 import re
 import runpy
 import sys
@@ -124,6 +125,25 @@ def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
             run_file(tomllib.loads(code), code, tmp_path / f"line{block.line}")
         else:  # its lines have the numbers of the page in a traceback
             exec(compile("\n" * block.line + code, str(ROOT / page), "exec"), names)
+
+
+SHOWN = re.compile(r"^```python\n(?P<code>(?:.*\n)*?)```\n\n```text\n(?P<text>(?:.*\n)*?)```$", flags=re.MULTILINE)
+
+
+def test_what_stands_below_an_expression_is_its_value():
+    """As the ledger of docs/privacy.md; what a block prints of runs takes these."""
+    found = 0
+    for page in PAGES:
+        for shown in SHOWN.finditer((ROOT / page).read_text(encoding="utf-8")):
+            *before, last = ast.parse(shown["code"]).body
+            if not isinstance(last, ast.Expr) or "seeds" in shown["code"]:
+                continue
+            names: dict = {}
+            exec(compile(ast.Module(before, []), page, "exec"), names)
+            value = eval(compile(ast.Expression(last.value), page, "eval"), names)
+            assert str(value).rstrip().split("\n") == shown["text"].rstrip().split("\n"), page
+            found += 1
+    assert found == 1
 
 
 def run_file(settings: dict, code: str, place: Path) -> None:
