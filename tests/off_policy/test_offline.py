@@ -238,6 +238,13 @@ def test_models_of_rewards():
     assert quiet(PI, log, clip=3, reward_range=(-5, 5)).bias_bound == pytest.approx(10 * 0.1132708333)
 
 
+def test_the_range_of_what_is_averaged_by_hand():
+    """A weight lies in [0, w], so that 0 is among w r whatever the rewards are."""
+    for ends, size in (((0, 1), 3), ((1, 2), 6), ((-2, -1), 6), ((-1, 2), 9)):
+        assert estimators.spread_of("ips", *ends, 3.0) == size
+    assert estimators.spread_of("replay", 1, 3, 9.0) == 2 and estimators.spread_of("dr", 1, 3, 2.0) == 10
+
+
 @pytest.mark.parametrize(("reward", "ends", "off"), [(0.6, (0, 1), 1), (10.6, (10, 11), 11), (-10.6, (-11, -10), 11)])
 def test_cut_weights_miss_all_of_a_reward(reward, ends, off):
     """Weights 2 and 0, cut to 1 and 0: half of every reward is left out, and a mean of weights of 1/2 is put right."""

@@ -211,6 +211,16 @@ def test_bytes_of_a_call():
     assert calls_module.call_bytes(SHAPE, 3, 2, 5) == 3 * (2 * 2_240 + 20) == 13_500
 
 
+@pytest.mark.parametrize("seeded", [False, True])
+def test_bytes_of_a_result(seeded):
+    """Of 3 cells and 7 seeds: regret at 5 checkpoints, a diagnostic, 3 counts of pulls; best rewards of each seed."""
+    parts = SimpleNamespace(world=SimpleNamespace(seeded=seeded))
+    group = Group(parts, (SPAN,), np.arange(5), [0, 1, 2], None, SHAPE._replace(diagnostics=("x",), arms=3))
+    laid_out = SimpleNamespace(times={9: np.arange(5)}, cells=[None] * 3, groups=[group], seeds=range(7),
+                               places={k: k for k in range(3)})  # fmt: skip
+    assert calls_module.total_bytes(laid_out) == 7 * (3 * (8 * (5 + 1) + 4 * 3) + 8 * 5 * seeded)
+
+
 @pytest.mark.parametrize(("given", "call"), [
     # all 16 points, and seeds until a call has 2,048 lanes
     ({}, (128, 16)), ({"cells": 15}, (128, 15)), ({"cells": 3}, (512, 3)), ({"cells": 1}, (2_048, 1)),

@@ -165,10 +165,12 @@ CHANGES = {
     "dtype": {"dtype": "float64"},
     "environment": {"environment": E.bernoulli_arms(means=[0.2, 0.5, 0.7])},
     "reward_adversary": {"reward_adversary": jb.adversaries.huber(corruption=0.1)},
+    "message_adversary": {"message_adversary": jb.adversaries.huber(corruption=0.1)},
 }
 
 
 def test_another_run_is_refused_by_name(tmp_path):
+    assert CHANGES.keys() == {*store.SHARED}
     settings = {"environment": ARMS, **(SMALL | {"seeds": 8})}
     jb.sweep({"exp3": A.exp3}, **settings, store=tmp_path)
     before = sorted(tmp_path.rglob("*"))
