@@ -11,8 +11,10 @@ import jaxbandits as jb
 from jaxbandits import catalogue
 from jaxbandits.checking.check import findings_of
 from jaxbandits.checking.rules import RULES, differences, guarantee, short_audit, windows
+from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import operations
 from jaxbandits.mechanisms.composition import claimed_epsilon
+from jaxbandits.protocol import Span
 from jaxbandits.sweeps.engines import one_call
 from jaxbandits.sweeps.engines.calls import Call
 from jaxbandits.sweeps.identity import _lane_program
@@ -55,9 +57,23 @@ def test_actions_keep_the_contract(subject, name):
         assert breaches(subject, PLAYED, but=("plays", "chunks", "lane_alone", "checkpoints", "windows")) == []
 
 
+def two_spans(*, num_arms, horizon):
+    """Plays are counted on from one span to the next."""
+    uniform = jb.algorithms.uniform(num_arms=num_arms, horizon=horizon)
+    return uniform._replace(schedule=(Span(1, horizon // 2), Span(2, horizon // 4)))
+
+
+def test_a_saved_lane_goes_on_in_a_later_span(monkeypatch):
+    goes_on(Subject(two_spans, catalogue.arms, horizon=64).current, monkeypatch)
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_saved_lane_goes_on(subject, name, unless_pinned, monkeypatch):
     """A call taken up from what it saved, in the middle of every span, ends like one that was never interrupted."""
+    goes_on(subject.current, monkeypatch)
+
+
+def goes_on(laid_out, monkeypatch):
     saved, steps = {}, 7
 
     def segments(windows, begin, done=0):
@@ -69,12 +85,12 @@ def test_a_saved_lane_goes_on(subject, name, unless_pinned, monkeypatch):
 
     monkeypatch.setattr(one_call, "segments", segments)
     task, device = Call(0, (0,), 0, SEEDS, SEEDS), jax.local_devices()[0]
-    whole = one_call.play_call(task, subject.current, device, keep=keep)
+    whole = one_call.play_call(task, laid_out, device, keep=keep)
     assert saved
     for span in {min(saved), max(saved)}:
         window, leaves = saved[span][len(saved[span]) // 2]
         begun = BegunCall(("key",), 0, SEEDS, SEEDS, span, window), leaves
-        again = one_call.play_call(task, subject.current, device, begun=begun)
+        again = one_call.play_call(task, laid_out, device, begun=begun)
         chex.assert_trees_all_equal(whole, again, strict=True)
 
 
