@@ -212,3 +212,14 @@ def test_each_reward_enters_one_release():
         assert algorithm.guarantee.spend(algorithm.params) == (pytest.approx(0.7), 0.0)
         half = algorithm.params._replace(mechanism_scale=0.5)
         assert algorithm.guarantee.spend(half)[0] == pytest.approx(1.4)
+
+
+@pytest.mark.parametrize("make", [jb.algorithms.dp_imed, jb.algorithms.dp_klucb])
+def test_a_budget_beyond_what_the_search_resolves_is_none(make):
+    """From 1e9 on the search over shares of epsilon misses the best rate, of order 1; from 1e11 on D would be 0."""
+    known = {
+        epsilon: make(num_arms=2, horizon=100, epsilon=epsilon, index="coupled").params for epsilon in (1e8, 1e9, 1e12)
+    }
+    unbounded = make(num_arms=2, horizon=100, epsilon=float("inf"), index="coupled").params.epsilon
+    assert [known[x].epsilon for x in (1e8, 1e9, 1e12)] == [1e8, unbounded, unbounded]
+    assert known[1e9].noise_scale == 1e-9  # the noise is that of the budget
