@@ -346,7 +346,7 @@ def _job(given, fresh: bool = False):
     import numpy as np
 
     from jaxbandits.regret import has_best
-    from jaxbandits.reports.of_sweeps import COLUMNS
+    from jaxbandits.selection import PICTURED
     from jaxbandits.sweeps.dataset import coordinate_values
     from jaxbandits.sweeps.execution import SweepRun
     from jaxbandits.sweeps.sweep import prepare_sweep
@@ -374,7 +374,7 @@ def _job(given, fresh: bool = False):
         why = "contexts decide which arm is best in this environment, so that only regret is known"
         raise ValueError(f"{given.file}: figure.reward: {why}: leave it out")
     for axis in checked.plan.axes:
-        if axis.name in COLUMNS:
+        if axis.name in PICTURED:
             remedy = f"write the algorithm's label before it, LABEL.{axis.name}"
             raise ValueError(f"{given.file}: grid key {axis.name!r} is a column of the data of pictures: {remedy}")
         numbers = coordinate_values(axis.labels)

@@ -80,7 +80,8 @@ def summary(ds: Swept, *, t: Checkpoint = None) -> pd.DataFrame:
     """Final regret over seeds, one row for each algorithm and grid point.
 
     Returns:
-        pandas.DataFrame: Columns `algorithm`, the grid's keys, `seeds`, `mean`, `ci_low` and `ci_high` (95% interval of
+        pandas.DataFrame: Columns `algorithm`, the grid's keys (with a _ behind one that is called as another column),
+            `seeds`, `mean`, `ci_low` and `ci_high` (95% interval of
             the mean), `median`, `q05`, `q95`, every count of non-finite values that the Dataset holds, summed over
             seeds, of labelled rows `right_answers`, the mean share of them, and, where something is private,
             `epsilon_asked`, `epsilon_spent` and `delta_spent`. An algorithm that does not depend on a key has equal

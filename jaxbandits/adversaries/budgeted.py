@@ -257,8 +257,9 @@ def budgeted(
             most that it may do to any of them.
         schedule: When: "early", from the first play; "late", in the second half; "uniform", at most total t / T by t;
             "burst", in ceil(T / 16) plays after the first quarter.
-        low, high: Rewards are not lowered below `low` or raised above `high`, but by "swap"; low < high, infinite ends
-            allowed. A reward that is already beyond its end stays. Give -inf and inf where rewards leave [0, 1].
+        low, high: Rewards are not lowered below `low` or raised above `high`; "swap" reads neither. low < high,
+            infinite ends allowed. A reward that is already beyond its end stays. Give -inf and inf where rewards leave
+            [0, 1].
         horizon: Plays T of a run. `sweep` and `simulate` fill it in. Only "early" does without.
 
     Returns:

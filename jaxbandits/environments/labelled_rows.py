@@ -30,8 +30,8 @@ MANY_ROWS = 10  # so many numbers are not evenly apart by chance
 class Named(np.ndarray[Any, Any]):
     """Numbers with the names of what they stand for: of columns, or of the classes 0, 1, ...
 
-    Some of its rows, a copy and another type of number keep the names, and what is made of labels does, as they have no
-    columns. All else that makes an array forgets them, as it may move columns.
+    Some of its rows, a copy and another type of number keep the names. Anything else that makes an array may move
+    columns and forgets them; of labels, which have no columns, it keeps them.
     """
 
     names: tuple[str, ...] | None = None

@@ -146,9 +146,9 @@ def offline(
         rewards (array_like of shape (n, K), optional): The expected rewards of all arms, in place of a model's.
         reward_range (sequence of 2 floats, optional): The least and the largest reward that there can be. The default:
             (0, 1) where all rewards of the log lie there, else not known.
-        epsilon: Each logged user sends one bit, of this privacy budget, and nothing else of a row is read, where
-            `reward_range` is given, whose default looks at all rewards: with "ips", `clip`, and rewards of at least 0.
-            The default: rows are read.
+        epsilon: Each logged user sends one bit, of this privacy budget, and nothing else of a row is read: with "ips",
+            `clip`, and rewards of at least 0. Give `reward_range` too, as its default looks at all rewards. The
+            default: rows are read.
         blocks: For a learner: the log is cut into so many stretches, at least 5, each replayed from the start.
         order: For a learner: rows as the log has them, or shuffled by each lane's seed.
 

@@ -23,8 +23,6 @@ BLOCK_BYTES = 1 << 26  # of regret in memory at a time
 MAX_LINEAR_SPREAD = 30.0  # lines whose final regrets differ by a larger factor cannot be read on a linear axis
 MAX_TICKS = 8  # fewer grid values than this are ticks themselves
 
-COLUMNS = ("centre", "low", "high")  # of the data of a picture, beside the keys
-
 
 @drawing.with_style
 def regret(
@@ -291,7 +289,7 @@ def _final_table(ds: xr.Dataset, axis: str) -> pd.DataFrame:
 
 def _refuse_columns(ds: xr.Dataset | xr.DataArray) -> None:
     """ValueError where a key is called as a column of a picture's data."""
-    for name in COLUMNS:
+    for name in selection.PICTURED:
         if name in ds.coords:
             remedy = f"draw ds.rename({{{name!r}: {f'{name}_'!r}}})"
             raise ValueError(f"the key {name!r} is called as a column of the picture's data: {remedy}")

@@ -43,7 +43,7 @@ def write_run(ds: xr.Dataset, directory: Path, *, seconds: float, lanes: int, **
 
 
 def describes(directory: Path, config: dict[str, Any], ds: xr.Dataset | None = None) -> bool:
-    """Whether what lies beside a result is of this configuration and, of a Dataset, these numbers: then it stays.
+    """Whether the provenance in a directory is of this configuration, and of the regret in `ds` where it is given.
 
     Workers may have computed other numbers for the same configuration, after an edit or with another release of JAX.
     """

@@ -405,6 +405,15 @@ def test_values_of_others():
     assert k_ary.best_arity(1000, "max") == 13 and norm("k_ary", horizon=1000) == 3
     assert k_ary.best_arity(64, "mean") == 13 and norm("k_ary", horizon=64, error="mean") == 2
     assert build("k_ary", horizon=40, arity=3).deviation(5) == pytest.approx(2.44948974, abs=1e-8)
+    for form, ratios in (
+        ("blt", (1.85, 1.81)),
+        ("honaker", (1.43, 1.37)),
+        ("tree", (1.34, 1.32)),
+    ):  # as the docstring says
+        for n, ratio in zip((1000, 20_000), ratios, strict=True):
+            known, unknown = build(form, horizon=n), build(form, horizon=None)
+            largest = [count.column_norm * count.deviation(every(n)).max() for count in (unknown, known)]
+            assert largest[0] / largest[1] == pytest.approx(ratio, abs=0.006)
     several = norm("square_root", horizon=256, participations=4, separation=16)
     assert several == pytest.approx(5.01105059, abs=1e-8)
     for given, want in (

@@ -200,3 +200,14 @@ def test_variances_of_the_noise():
             state, noise = release(state, np.int32(n), fresh[n])
             # four standard errors of a variance are 4 sqrt(2 / 20000) = 4 percent
             assert np.var(noise) == pytest.approx(variance(n), rel=0.04)
+
+
+def test_how_much_more_a_tree_s_other_calibrations_take():
+    """What the docstring says, at the ends of its range: epsilon 0.1 and 10, delta 0.001 and less."""
+    scale = lambda epsilon, delta, calibration: m.tree_scale(1.0, 1000, epsilon, delta, calibration=calibration)
+    found = {
+        way: [scale(e, d, way) / scale(e, d, "exact") for e in (0.1, 1.0, 10.0) for d in (1e-3, 1e-6)]
+        for way in ("zcdp", "paper")
+    }
+    assert 1.1 < min(found["zcdp"]) < 1.15 and 2.1 < max(found["zcdp"]) < 2.2
+    assert 6.9 < min(found["paper"]) < 7.1 and 16 < max(found["paper"]) < 17

@@ -141,7 +141,7 @@ def counter(
             whose messages lie so far apart; worse than the tree for single messages and long horizons. "k_ary": Laplace
             noise, for pure privacy.
         horizon (int or None): The number n of messages, in [0, 2^30]; None where it is not known ("blt", "honaker",
-            "tree"), at 1.8, 1.4 and 1.3 times the noise of 1,000 to 20,000 messages.
+            "tree"), at 1.8 to 1.9, 1.4 and 1.3 times the noise of a known n between 1,000 and 20,000.
         error: Whether parameters of "blt" and the arity of "k_ary" make the largest or the root mean square deviation
             least.
         bands: Of "banded". The default: `separation` where a unit sends several messages, otherwise 256.
