@@ -68,7 +68,11 @@ def percent(share: float) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes as text."""
+    """Bytes as text.
+
+    >>> size(12), size(4e9), size(4e12)
+    ('12 B', '4 GB', '4 TB')
+    """
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1000:
             return f"{number:.3g} {unit}"
@@ -77,7 +81,11 @@ def size(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as text."""
+    """Seconds as text.
+
+    >>> duration(0.2), duration(120), duration(7200)
+    ('1 s', '2 min', '2.0 h')
+    """
     if seconds < 100:
         return f"{max(seconds, 1):.0f} s"
     if seconds < 6000:

@@ -286,7 +286,14 @@ def test_tuning_of_the_base():
     assert (got.learning_rate, got.tries) == (want["learning_rate"], want["tries"])
     got = make(base=ftpl, epsilon=0.1, window=20).params.base
     assert got.tries == math.ceil(math.sqrt(1500))
+    assert got.learning_rate == pytest.approx(1 / (math.sqrt(1500) * (1 + 4 * 0.5 * math.log(500))))  # noise of 1/2
     assert make(base=exp3_ix, epsilon=0.1).params.base.learning_rate == math.sqrt(2 * math.log(3) / 3000)
+
+
+def test_a_given_rate_and_mixing_are_taken():
+    sizes = {"num_arms": 3, "horizon": 100}
+    assert exp3_ix(**sizes, learning_rate=0.3, mixing=0.05).params == (0.3, 0.05)
+    assert tsallis_inf(**sizes, learning_rate=0.5, mixing=0.2).params == (0.5, 0.2)
 
 
 def test_batches_play_one_arm_and_update_once():

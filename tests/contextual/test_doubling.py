@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from uncompiled import uncompiled
 
 import jaxbandits as jb
-from jaxbandits.algorithms import doubling, linucb, online_ucb, ucb1
+from jaxbandits.algorithms import bandit_combiner, delayed, doubling, ldp_linucb, linucb, online_ucb, ucb1
 from jaxbandits.environments import bernoulli_arms, contextual_linear
 from jaxbandits.protocol import Guarantee
 from jaxbandits.random import Draws
@@ -53,6 +53,15 @@ def test_an_epoch_is_tuned_for_its_length():
         assert_allclose([x[k] for x in found], alone)
     own = made(9, partial(private, failure_prob=0.2)).params.base  # what a partial binds wins
     assert_allclose(own.width[3], private(num_arms=A, dim=D, horizon=8, failure_prob=0.2, power=0.125).params.width)
+
+
+def test_conversions_hand_the_norm_on():
+    assert_array_equal(made(9, feature_norm=2.0).params.base.feature_norm, [2.0] * 4)
+    bases = [partial(doubling, base=private), private]
+    both = bandit_combiner(num_arms=A, dim=D, horizon=9, epsilon=1.0, bases=bases, feature_norm=2.0)
+    assert np.all(both.params.bases.base.feature_norm == 2.0)
+    late = delayed(num_arms=A, dim=D, horizon=9, base=partial(ldp_linucb, epsilon=1.0), feature_norm=2.0)
+    assert late.params.base.statistics.feature_norm == 2.0
 
 
 def test_least_eigenvalues_above_the_threshold_perturb_late_epochs_no_more():

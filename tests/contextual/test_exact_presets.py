@@ -333,6 +333,18 @@ def test_factories_have_these_numbers(label):
         assert p.code.trials == made.schedule[0].slots * numbers["trials"]
 
 
+def test_a_larger_theta_widens_by_the_formula():
+    for factory, kind, given, base, quartic in (
+        (a.ldp_linucb, "local", {}, 5.44310, 39.61464),
+        (a.jdp_linucb, "joint", {"tree": "binary"}, 147.67671, 0.0),
+        (a.shuffle_linucb, "vector", {"window": 20}, 5.60571, 22.44292),
+    ):
+        found = exact_tuning(kind, 20_000, 5, 1.0, 5e-5, theta_bound=3.0, **given)
+        made = factory(**SHAPE, horizon=20_000, epsilon=1.0, theta_bound=3.0, **given).params.selection
+        for width in ((found["base"], found["quartic"]), (made.base, made.quartic)):
+            assert width == pytest.approx((base, quartic), rel=5e-6)
+
+
 @pytest.mark.parametrize("horizon", [1, 2, 3, 4, 7, 8, 100, 1023, 1024])
 def test_nodes_of_the_binary_tree(horizon):
     """A user is in as many nodes as T has bits; the noisiest sum has as many as the most one-bits of a t <= T."""

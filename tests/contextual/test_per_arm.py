@@ -189,6 +189,27 @@ def test_numbers_of_the_table():
     assert [joint[name] for name in ("diagonal", "h", "ridge", "ridge_root", "base", "quartic")] == pytest.approx(
         [7.979539343, 7.589043305, 201.845078364, 0, 2.867426709, 0], abs=1e-8
     )
+    # features of norm 2: sensitivities and noise are four times as large, beside a ridge of 0.3
+    far = theory.per_arm_tuning("joint", 3, 5, 3000, 1.0, 0.1, feature_norm=2.0, ridge=0.3)
+    assert (far["diagonal"], far["ridge"]) == pytest.approx((4 * 7.979539343, 0.3 + 4 * 200.845078364), abs=1e-7)
+    given = {"num_arms": 3, "dim": 5, "horizon": 3000, "models": "per_arm", "ridge": 0.3}
+    private = {"epsilon": 1.0, "delta": 0.1}
+    ridge = lambda factory, **more: factory(**given, **more).params.statistics.ridge
+    assert ridge(a.ldp_linucb, **private) == ridge(a.linear_thompson) == ridge(a.epsilon_greedy) == 0.3
+    assert ridge(a.jdp_linucb, tree="binary", **private) == pytest.approx(0.3 + 200.845078364, abs=1e-8)
+
+
+def test_widths_of_norms_and_rules():
+    given = {"num_arms": 10, "dim": 65, "horizon": 5000, "models": "per_arm", "preset": "theory"}
+
+    def width(made):
+        w = made.params.selection
+        return w.radius_scale, w.base + w.slope * math.sqrt(w.offset + math.log1p(1000 * w.growth))
+
+    found = width(a.linucb(**given, feature_norm=2.0, ridge=0.3))[1]
+    # sqrt(65 log(1 + 1000 2^2 / (65 0.3)) + 2 log(10 5000)) + sqrt(0.3)
+    assert found == pytest.approx(10.139280669, abs=1e-8)
+    assert width(a.linear_thompson(**given)) == pytest.approx((0.3, 8.1309508325), abs=1e-9)
 
 
 @pytest.mark.parametrize("model", ["local", "joint"])

@@ -208,6 +208,9 @@ def test_the_numbers_of_hvt():
     assert plain.offset + plain.slope == pytest.approx(4890.392162, rel=1e-9)
     assert robust.corruption == pytest.approx(math.sqrt(3000 / 52.96059276)) and plain.corruption == 0
     assert (plain.least_scale, plain.growth) == (1.0, 4.0) and hvt_linucb(**given | {"ridge": None}).params.ridge == 4
+    far = [rule(**given | {"feature_norm": 2.0}).params.offset for rule in (robust_oful, hvt_linucb)]
+    kappa = ((far[0] - far[1]) / 2) ** 2
+    assert kappa == pytest.approx(4 * math.log(1 + 4 * 3000**2 / 16), rel=1e-9)
     assert hvt_linucb(**given | {"moment_scale": 0}).params.least_scale == pytest.approx(3000**-0.5)
 
 

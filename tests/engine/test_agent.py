@@ -90,7 +90,7 @@ def test_rewards_in_any_order_through_a_file_end_as_without_it(tmp_path):
     )
 
 
-def test_an_agent_says_what_it_spends():
+def test_an_agent_says_what_it_spends(tmp_path):
     agent = jb.agent("ldp_ucb", epsilon=0.5, num_arms=2, horizon=50)
     agent.ask()
     assert agent.spent() == (0.0, 0.0)
@@ -100,6 +100,42 @@ def test_an_agent_says_what_it_spends():
     plain.ask()
     plain.tell(1.0)
     assert plain.spent() == (float("inf"), 0.0)
+    # a guarantee for rewards in [-1, 1], which an agent remembers in its file
+    bounded = jb.agent("phased_elimination", actions=np.eye(2), horizon=50, epsilon=4.0)
+    for reward, epsilon in ((1.0, 4.0), (-1.5, np.inf), (0.0, np.inf)):
+        bounded.tell(np.full(len(bounded.ask()), reward))
+        assert bounded.spent() == (pytest.approx(epsilon), 0.0)
+    assert jb.load_agent(bounded.save(tmp_path / "agent.npz")).spent() == (np.inf, 0.0)
+
+
+def test_a_batch_goes_on_through_a_file_and_after_a_window_that_was_forgotten(tmp_path):
+    agent = jb.agent(
+        "batched_exp4", num_arms=2, num_experts=6, horizon=60, epsilon=4.0, delta=0.01, window=13, learning_rate=0.2,
+        mixing=0.5,
+    )  # fmt: skip
+    advice, sizes = np.full((6, 2), 0.5), []
+    for _ in range(5):
+        arms = agent.ask(advice)
+        agent.forget()
+        np.testing.assert_array_equal(agent.ask(advice), arms)
+        agent.tell(np.full(len(arms), 0.5))
+        sizes.append(len(arms))
+        agent = jb.load_agent(agent.save(tmp_path / "agent.npz"))
+    assert sizes == [7, 6, 7, 6, 7]  # 13 plays in two windows
+
+
+def test_spans_go_on_through_files(tmp_path):
+    made = {"actions": np.eye(3), "horizon": 400, "epsilon": 4.0}
+    straight, filed = (jb.agent("phased_elimination", **made) for _ in range(2))
+    played, spans = 0, 0
+    while played < 400:
+        arms = straight.ask()
+        np.testing.assert_array_equal(filed.ask(), arms)
+        paid = np.where(arms == 1, 0.75, 0.25)
+        straight.tell(paid), filed.tell(paid)
+        filed = jb.load_agent(filed.save(tmp_path / "agent.npz"))
+        played, spans = played + len(arms), spans + 1
+    assert spans > 2
 
 
 def test_plays_that_wait(tmp_path):
@@ -145,6 +181,21 @@ def test_a_state_goes_on():
             call()
 
 
+@pytest.mark.compiles(16)
+def test_a_state_goes_on_with_what_waits_and_what_was_spent():
+    arms = {"num_arms": 2, "horizon": 80}
+    environment = jb.environments.bernoulli_arms(means=[0.2, 0.8])
+    private = jb.simulate(jb.algorithms.ldp_ucb(num_arms=2, horizon=40, epsilon=0.5), environment)
+    assert jb.agent("ldp_ucb", **arms, epsilon=0.5, state=private.state).spent() == (0.5, 0.0)
+    asked = jb.agent("ucb1", **arms)
+    asked.ask()
+    other = jb.agent("ucb1", **arms, state=asked.state)
+    assert other.waiting == (None,)
+    asked.tell(0.5), other.tell(0.5)
+    assert asked.ask() == other.ask()
+    assert jb.agent(jb.algorithms.ucb1(**arms), horizon=20).horizon == 20
+
+
 def test_what_does_not_fit_is_said_in_words():
     agent = jb.agent("linucb", num_arms=3, dim=2, horizon=40)
     windows = jb.agent("dp_se", num_arms=2, horizon=200, epsilon=1.0)
@@ -188,6 +239,13 @@ def test_steps_are_asks_and_tells():
     scanned = jax.jit(jax.vmap(lambda state: jax.lax.scan(turn, state, (paid, contexts))[1]))(lanes)
     assert scanned[0].tolist() == arms
     assert int(before.plays) == 0 and jax.tree.structure(before) == jax.tree.structure(agent.state)
+    # each lane throws the dice of its own seed
+    coins = jb.agent("exp3", num_arms=3, horizon=40)
+    run = jax.jit(jax.vmap(lambda state: jax.lax.scan(coins.step, state, paid)[1]))
+    lanes = run(jax.vmap(coins.begin)(np.arange(2, dtype=np.uint32)))
+    for seed in range(2):
+        alone = jb.agent("exp3", num_arms=3, horizon=40, seed=seed)
+        assert lanes[seed].tolist() == [(alone.ask(), alone.tell(r))[0] for r in rewards]
 
 
 def test_a_file_says_what_it_is(tmp_path):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from uncompiled import uncompiled
 
 from jaxbandits import numerics
-from jaxbandits.numerics import columns
+from jaxbandits.numerics import columns, sums
 
 RNG = np.random.default_rng(1)
 LENGTHS = [1, 2, 3, 10, 31, 32, 33, 64, 65, 100, 257]
@@ -24,6 +24,14 @@ def test_sums_are_right_and_do_not_depend_on_the_batch():
         assert_allclose(cumulative, np.cumsum(x.astype(np.float64), 1), atol=1e-5 * n)
         for k in (8, 16, 24):
             assert_array_equal(np.asarray(found[k][i][0]), many[:k])
+
+
+@pytest.mark.parametrize("d", [1, 32, 33, 48, 50])
+def test_products_of_matrices_are_numpys(d):
+    rng = np.random.default_rng(d)
+    x, matrix = rng.normal(size=(3, d)), rng.normal(size=(d, 5))
+    with jax.enable_x64(True):
+        assert_allclose(uncompiled(sums.product)(x, matrix), x @ matrix, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [2, 10, 40])

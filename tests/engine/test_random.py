@@ -116,6 +116,7 @@ def test_extremes_are_finite_and_inside():
     for dtype, (uniform, normal, exponential, laplace) in zip(DTYPES, jax.tree.map(np.asarray, found), strict=True):
         assert uniform.dtype == dtype and np.all((uniform > 0) & (uniform < 1))
         assert np.all((exponential > 0) & (exponential < 22.2))
+        assert exponential[-1] == pytest.approx(2.0**-31 if dtype == np.float64 else 2.0**-24)  # -log of the largest
         assert np.all(np.isfinite(normal)) and np.all(np.abs(normal) < 6.4)
         assert np.all(laplace != 0) and np.all(np.abs(laplace) < 22.2)
 

@@ -36,6 +36,7 @@ def test_a_loop_meets_what_a_run_meets(name):
         assert set(lost) == {None} and name in ("rows", "experts", "losses")
     first = loop.reset(seed=5)[0]
     np.testing.assert_array_equal(first, E.as_gymnasium(environment).reset(seed=5)[0])
+    assert len({(loop.reset(), int(loop.seed))[1] for _ in range(3)}) == 3  # without a seed, a run of its own each time
 
 
 def test_gymnasium_has_nothing_to_say(recwarn):

@@ -348,6 +348,11 @@ def test_runs_say_what_regret_is_against_and_that_rows_repeat(tmp_path):
     ((_, ratio, text, _),) = doubts_of_repeats(central(horizon=90), table)
     assert ratio == pytest.approx(3) and text.endswith("spends 1.5 (a group of 3)")
     assert list(doubts_of_repeats(central(horizon=40), table)) == []
+    # Gaussian noise: someone in three rows moves three times as much, where three releases would cost less
+    gaussian = jb.algorithms.adac_ucb(num_arms=3, horizon=90, rho=0.5, delta=0.01)
+    ((_, ratio, text, _),) = doubts_of_repeats(gaussian, table)
+    one, three = (jb.mechanisms.gaussian_epsilon(moved, 1.0, 0.01) for moved in (1, 3))
+    assert ratio == pytest.approx(three / one) and text.endswith(f"spends {three:.3g} (a group of 3)")
 
 
 def test_a_log_that_is_played_as_labels_is_said():

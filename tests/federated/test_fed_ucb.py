@@ -128,3 +128,7 @@ def test_accounting_is_added_to_the_ridge(privacy):
     nodes = {"tree": 6, "increment": WINDOWS}.get(privacy)
     if nodes:
         assert added[1] == pytest.approx(noise_ridge("repaired", N, D, plain.params.node_scale, nodes, 0.05))
+    if privacy == "counter":  # of sums of 1 to 40 messages, that of 31 has the most nodes of a tree: 5
+        plain, made = (byzantine_ucb(**settings, counter="tree", accounting=kind) for kind in (None, "repaired"))
+        added = 0.5 * (made.params.constants.shift - plain.params.constants.shift)
+        assert added == pytest.approx(noise_ridge("repaired", N, D, plain.params.node_scale, 5, 0.05))

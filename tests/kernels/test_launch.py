@@ -1,5 +1,7 @@
 """Which route calls a kernel, what is said where none does, and what NVRTC is asked for. No GPU is needed."""
 
+import itertools
+import re
 import zlib
 from types import SimpleNamespace
 
@@ -92,6 +94,27 @@ def test_the_call_says_what_is_run_and_where():
 def test_blocks_are_of_whole_warps():
     sizes = {(1, 1): (1, 32), (32, 3): (3, 32), (33, 2): (2, 64), (128, 1): (1, 128), (129, 3): (6, 128)}
     assert {lanes: launch._grid(lanes) for lanes in sizes} == sizes
+
+
+def test_every_lane_of_every_point_has_one_thread():
+    text = launch.trial_kernel().text
+    patterns = r"const int blocks = (.*?);", r"const int lane = (.*?);", r"if \((.*?)\) program\(lane, (.*?), limits"
+    [blocks], [lane], [(inside, point)] = (re.findall(pattern, text) for pattern in patterns)
+
+    def value(expression, names):
+        return eval(expression.replace("(int)", "").replace("/", "//"), dict(names))
+
+    for lanes, points in ((1, 1), (33, 2), (128, 3), (300, 2)):
+        number, threads = launch._grid((lanes, points))
+        played = []
+        for at in np.ndindex(number, threads):
+            sizes = zip(("blockIdx", "threadIdx", "blockDim"), (*at, threads), strict=True)
+            names = {"limits": [lanes]} | {name: SimpleNamespace(x=size) for name, size in sizes}
+            names["blocks"] = value(blocks, names)
+            names["lane"] = value(lane, names)
+            if value(inside, names):
+                played.append((names["lane"], value(point, names)))
+        assert sorted(played) == sorted(itertools.product(range(lanes), range(points)))
 
 
 def test_the_call_by_jaxlib(monkeypatch):

@@ -206,6 +206,9 @@ def test_arms_are_trimmed_as_scipy_does(sample, share):
     assert bool(sound) and float(slack) > 0
     gone, _ = batch_of(actions, counts, np.where(arm == 2, np.nan, reports))
     assert not bool(judged[TRIMMED](params, gone)[2])
+    for given, trim in ((0.0, 0.0), (None, 0.2)):  # a share of 0 is none; not given, it is twice the bound
+        own = stored(trimmed_elimination, actions, corruption_bound=0.1, trim_share=given).own
+        assert own.trim == pytest.approx(trim)
 
 
 def test_buckets_are_solved_one_by_one(sample):

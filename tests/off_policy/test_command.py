@@ -9,6 +9,7 @@ from reference.own_data import golden_log
 
 import jaxbandits as jb
 from jaxbandits.cli import main
+from jaxbandits.reports.page.words import number_words
 
 FILE = """
 horizon = 40
@@ -67,13 +68,17 @@ def test_a_file_is_trained_judged_and_reported(folder, capsys):
     cells = [f">{html.escape(label)}<" for label in labels]
     assert "Judged on the log" in page and all(cell in page for cell in cells) and "data:image/png;base64," in page
     assert "Regret against plays" not in page and f"{frame.loc['ucb1', 'value']:.4g}" in page
+    for low, high in (("low", "high"), ("difference_low", "difference_high")):
+        ends = frame.loc["ucb1", [low, high]].map(number_words)
+        assert f">{ends[low]} to {ends[high]}<" in page
 
 
 def test_rows_in_order_and_another_estimator(folder, capsys):
-    (folder / "order.toml").write_text(FILE.replace("seed = 1", 'seed = "in order"\nestimator = "ips"'))
+    text = FILE.replace("seed = 1", 'seed = "in order"\nestimator = "ips"').replace("share = 0.5", "share = 0.25")
+    (folder / "order.toml").write_text(text)
     assert main(["offline", str(folder / "order.toml"), "--out", str(folder / "order"), "--seeds", "4"]) == 0
-    assert "judged on 200 by ips" in capsys.readouterr().out
-    later = pd.read_csv(folder / "clicks.csv")["click"].iloc[200:].mean()
+    assert "trained on 100 rows of the log, judged on 300 by ips" in capsys.readouterr().out
+    later = pd.read_csv(folder / "clicks.csv")["click"].iloc[100:].mean()
     assert pd.read_csv(folder / "order/offline.csv")["value"].iloc[0] == pytest.approx(later)
 
 

@@ -86,16 +86,24 @@ def test_lanes_and_stretches():
         [found.standard_error, np.diff(found.interval)[0]], [error, 3.919927969 * error], rtol=1e-8
     )
     assert len(found.curve) == min(map(len, paid))
-    found = jb.offline(partial(LINUCB, horizon=300), log, estimator="replay", blocks=6)
+    found = jb.offline(partial(LINUCB, horizon=300), log, estimator="replay", blocks=7)  # of 129 rows and of 128
     means = []
-    for stretch in np.array_split(np.arange(900), 6):
+    for stretch in np.array_split(np.arange(900), 7):
         accepted, _ = by_hand(log, stretch)
         means.append(log.reward[stretch[accepted]].mean())
     np.testing.assert_allclose(found.value, np.mean(means), rtol=1e-13)
-    half = stats.t.ppf(0.975, 5) * np.std(means, ddof=1) / np.sqrt(6)
+    half = stats.t.ppf(0.975, 6) * np.std(means, ddof=1) / np.sqrt(7)
     np.testing.assert_allclose(np.diff(found.interval), 2 * half, rtol=1e-9)
-    paired = jb.offline([partial(LINUCB, horizon=300)] * 2, log, estimator="replay", blocks=6)
-    assert paired["difference_high"].tolist() == [0, 0] and paired.index.tolist() == ["linucb 1", "linucb 2"]
+    paired = jb.offline([*[partial(LINUCB, horizon=300)] * 2, A.uniform], log, estimator="replay", blocks=7)
+    assert paired["difference_high"].tolist()[:2] == [0, 0]
+    assert paired.index.tolist() == ["linucb 1", "linucb 2", "uniform"]
+    row = paired.loc["uniform"]
+    ends = (row[["difference_low", "difference_high"]] - row["difference"]) / row["difference_error"]
+    np.testing.assert_allclose(ends.astype(float), np.array([-1, 1]) * stats.t.ppf(0.975, 6), rtol=1e-9)
+    told = []  # the horizon that is filled in: four deviations beyond the rows that a stretch accepts on average
+    jb.offline(lambda *, num_arms, horizon: told.append(horizon) or A.uniform(num_arms=num_arms, horizon=horizon), log,
+               estimator="replay", blocks=6)  # fmt: skip
+    assert set(told) == {79}  # 50 + 4 sqrt(50)
 
 
 def test_uniform_play_is_accepted_as_often_as_it_agrees():

@@ -64,6 +64,8 @@ def test_values_and_errors_are_those_of_the_transcription():
     assert worst_difference(literal) < 1e-12
     found = quiet(PI, LOG, estimator="ips", clip=3)
     np.testing.assert_allclose([found.clipped, found.bias_bound], [0.11, 0.1132708333], atol=1e-10)
+    # of the weights as they are, before they are cut
+    np.testing.assert_allclose([found.mean_weight, found.largest_weight], [0.9587291667, 4], atol=1e-10)
     w = PI[np.arange(400), LOG.arm] / LOG.propensity
     for name in ("dm", "dr", "snips"):
         found = quiet(PI, LOG, estimator=name)
@@ -170,11 +172,22 @@ def test_a_bit_for_each_row():
     np.testing.assert_allclose(found.standard_error, bits.std(ddof=1) / 20, rtol=1e-12)
     wide = jb.offline(PI, LOG, estimator="ips", clip=8, epsilon=1.0, interval="bernstein")
     np.testing.assert_allclose(wide.interval[1] - wide.value, literal.bernstein(bits, size, 0.95), rtol=1e-12)
+    larger = jb.offline(
+        PI, LOG._replace(reward=5 * LOG.reward), estimator="ips", clip=8, epsilon=1.0, interval="bernstein",
+        reward_range=(0, 5),
+    )  # fmt: skip
+    np.testing.assert_allclose([larger.value, *larger.interval], 5 * np.array([wide.value, *wide.interval]), rtol=1e-9)
     # nothing else is told, and the likelihoods of a user's bit differ by e^epsilon at most, which they reach
     assert np.isnan([found.effective_size, found.mean_weight, found.largest_weight, found.logged]).all()
     ends = [literal.chance_of_bit(a, 1, 8, 1, 1.0)[0] for a in (0, 100)]
     np.testing.assert_allclose([ends[1] / ends[0], (1 - ends[0]) / (1 - ends[1])], np.e, rtol=1e-12)
-    for share, below in ((0.0, ends[0]), (1.0, ends[1]), (0.3, 0.5 - 0.2 * (2 * ends[1] - 1))):
+    for share, below in (
+        (-1.0, ends[0]),
+        (0.0, ends[0]),
+        (1.0, ends[1]),
+        (2.0, ends[1]),
+        (0.3, 0.5 - 0.2 * (2 * ends[1] - 1)),
+    ):
         near = np.array([below - 1e-9, below + 1e-9])
         np.testing.assert_allclose(estimators.bits_of(np.full(2, 8 * share), near, 8.0, 1.0), [one[0], zero[0]])
     (event,), epsilon = found.ledger.events, found.ledger.epsilon
@@ -205,6 +218,11 @@ def test_forms_of_policies():
     )
     apart = np.subtract(last, first)
     np.testing.assert_allclose(frame.loc["policy 4", "difference_error"], apart.std(ddof=1) / 20, rtol=1e-9)
+    pair = quiet([PI, 1], LOG, estimator="ips", clip=8, interval="bernstein", confidence=0.9)
+    one, other = (literal.estimate("ips", pi, *ARGUMENTS[1:], clip=8)[1] for pi in (PI, np.eye(3)[[1] * 400]))
+    apart = np.subtract(other, one)  # of two ranges of 8
+    ends = apart.mean() + np.array([-1, 1]) * literal.bernstein(apart, 16, 0.9)
+    np.testing.assert_allclose(pair.loc["arm 1", ["difference_low", "difference_high"]].tolist(), ends, rtol=1e-9)
     assert frame.loc["policy 4", "difference_error"] < np.hypot(*frame.loc[["arm 1", "policy 4"], "standard_error"])
 
 
@@ -235,6 +253,7 @@ def test_models_of_rewards():
     log = LOG._replace(reward=10 * LOG.reward - 5)
     found = quiet(PI, log, clip=3)
     assert np.isnan(found.bias_bound) and np.isfinite(found.value)
+    assert np.isnan(quiet(PI, LOG._replace(reward=LOG.reward - 0.5), clip=3).bias_bound)  # below 0, and not above 1
     assert quiet(PI, log, clip=3, reward_range=(-5, 5)).bias_bound == pytest.approx(10 * 0.1132708333)
 
 

@@ -195,6 +195,12 @@ def said_of(ds):
     return headline(run)
 
 
+def test_the_headline_says_how_many_times_as_much_the_next_one_has():
+    assert said_of(by_hand()).startswith(
+        "Least mean regret at the end: “a”, 30 ± 19.63 rewards; “b”, which is next, has 2 times (2 to 2) as much."
+    )  # every seed of b has twice that of a; 19.63 is Student's t of 4 degrees, 2.776, times 15.81 / sqrt(5)
+
+
 @pytest.mark.compiles(20)
 def test_the_headline_says_what_privacy_costs_only_where_the_sweep_knows():
     a, settings = jb.algorithms, {"horizon": 400, "seeds": 60, "checkpoints": 5, "progress": False}
@@ -354,6 +360,10 @@ def test_curves_look_as_in_the_pictures():
             style["color"], style["marker"], style["linestyle"] != "-",
         )  # fmt: skip
     assert not chart["xLog"] and not chart["yLog"] and chart["linear"] is None
+    # values of a key rise, and each keeps its regret: of 10 to 50 once and three times
+    falling = xr.concat([(x * by_hand(["a"])).assign_coords(gap=x) for x in (3.0, 1.0)], "gap")
+    chart = curves.against(selection.whole(falling, "report"), "gap")
+    assert (chart["x"], chart["series"][0]["y"]) == ([1, 3], [30, 90])
     far = ds.assign(regret=ds.regret * xr.DataArray([1, 100] * 6, dims="algorithm"))
     assert curves.regret_over_plays(far)["linear"] == 10.0 and curves.regret_over_plays(far)["yLog"]
     assert not curves.regret_over_plays(far)["xLog"]

@@ -56,6 +56,8 @@ def test_only_axes_that_change_the_environment_and_seeds_that_order_rows_appear(
     for name, table in tables.items():
         best = (1 - np.array(table)).cumsum(axis=0).max(axis=1)[[0, 6, 23, 39]]
         np.testing.assert_allclose(ds.best_reward.sel({"environment.losses": name}), best)
+        at = {"environment.losses": name, "reward_adversary.corruption": 0}  # no adversary
+        np.testing.assert_array_equal(ds.regret.sel(at), sweep(E.loss_table(losses=table)).regret)
     ds = sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path)
     assert ds.best_reward.dims == ("seed", "t") and bool(ds.best_reward.notnull().all())
     assert ds.identical(sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path))

@@ -600,6 +600,10 @@ def test_anytime_is_the_law_of_until():
     test.add(differences[None, 64:])
     assert intervals.of_mean(differences, "anytime")[2] == pytest.approx(test.smallest[0])
     assert np.isnan(intervals.of_mean(differences[:63], "anytime")[0])
+    # ties decide nothing, wherever they stand
+    sparse = np.zeros(400)
+    sparse[::2] = differences
+    assert intervals.of_mean(sparse, "anytime")[2] == pytest.approx(test.smallest[0])
     for seeds in (32, 64):
         equal = np.full(seeds, 2.0)
         test = SequentialTest(number=1, error=0.05, block=64)

@@ -194,6 +194,22 @@ def unclean(params, note, draws, t, context, action, reward, play):
     return reward[0]
 
 
+def not_nan(params, note, draws, t, context, action, reward, play):
+    return jnp.where(jnp.isnan(reward[0]), 0, reward[0])
+
+
+def not_above(params, note, draws, t, context, action, reward, play):
+    return jnp.where(jnp.isnan(reward[0]) | (reward[0] == jnp.inf), 0, reward[0])
+
+
+def three_when_infinite(params, state, draws, t, context):
+    return jnp.full(t.shape, jnp.where(jnp.isinf(state.mean).any(), 3, 0)), None, jnp.int32(0)
+
+
+def keeps_the_largest(params, state, draws, t, note, message, used):
+    return state._replace(mean=state.mean.at[note].max(message)), ()
+
+
 @jax.custom_batching.custom_vmap
 def of_the_batch(x):
     return x
@@ -310,6 +326,13 @@ BUGS = {
     "arm minus one": Planted("actions", own(act=always(-1)), "played arm -1 at play 1; arms are 0..2"),
     "rewards as they come": Planted("bad_rewards", own(encode=unclean, claim=Guarantee()), "makes state.mean NaN",
         update),
+    "infinite rewards": Planted("bad_rewards", own(encode=not_nan, claim=Guarantee()),
+        "a reward of inf makes state.mean NaN", update),
+    "rewards of minus infinity": Planted("bad_rewards", own(encode=not_above, claim=Guarantee()),
+        "a reward of -inf makes state.mean NaN", update),
+    "arms after infinite rewards": Planted(
+        "bad_rewards", own(act=three_when_infinite, encode=not_nan, update=keeps_the_largest, claim=Guarantee()),
+        "after rewards of inf, it played arm 3", three_when_infinite),
     "a lane that reads others": Planted("lane_alone", own(update=shared_state), "another"),
     "calls that differ": Planted("chunks", own(update=shared_state), "calls of 32 and of 16 lanes", shared_state),
     "windows for plays": Planted(
@@ -342,6 +365,31 @@ def sound():
 def test_the_sound_part_passes_every_rule(sound, rule):
     assert findings_of(rule, sound) == []
     assert rule.__name__ in {bug.rule for bug in BUGS.values()} | {world[0] for world in WORLDS.values()}
+
+
+def test_regret_that_follows_the_checkpoints_is_found():
+    """Windows of 4 count as one play: arm 0 is played more often where checkpoints cut fewer of them."""
+
+    def every_second_window(params, state, draws, t, context):
+        return jnp.full(t.shape, state.pulls[0] % 2), None, jnp.int32(0)
+
+    lost = arms_of(score=lambda p, s, t, c, action: Score(regret=jnp.where(action == 0, 0.6, 0.0)))
+    (finding,) = look("checkpoints", own(act=every_second_window, update=counts_windows, schedule=open_span), lost)
+    assert "regret at the horizon depends on the checkpoints" in finding.message
+
+
+def test_a_check_looks_at_all_that_it_is_given(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        sys.modules["jaxbandits.checking.check"], "_in_child", lambda subject: seen.append(subject) or ["builds"]
+    )
+    reward, message = partial(jb.adversaries.huber, corruption=0.1), partial(jb.adversaries.byzantine, corruption=0.1)
+    jb.check("ucb1", catalogue.arms, reward_adversary=reward, message_adversary=message, horizon=7, seeds=3, audit=True)
+    (one,) = seen
+    assert (one.environment, one.reward_adversary, one.message_adversary) == (catalogue.arms, reward, message)
+    assert (one.horizon, one.seeds, one.audit) == (7, 3, True)
+    for words, audit in (([], False), (["--audit"], True)):
+        assert main(["check", "ucb1", *words]) == 0 and seen[-1].audit == audit
 
 
 @pytest.mark.planted("a user's algorithm, before `jb.check`", "a claim of less than it spends")

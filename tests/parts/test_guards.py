@@ -160,7 +160,8 @@ def test_a_sweep_finishes_the_other_labels_first(tmp_path):
     del algorithms["bad"]
     settings = {k: v for k, v in SWEEP.items() if k != "progress"}
     job = SweepRun(prepare_sweep(algorithms, ARMS, settings, store=tmp_path, progress=False))
-    assert job.computed == 0 and (job.dataset().pulls.sum("arm") == HORIZON).all()
+    ds = job.dataset()
+    assert job.computed == 0 and (ds.pulls.sum("arm") == HORIZON).all()
 
 
 def test_one_bad_lane_of_a_cell_is_enough_and_nothing_of_the_call_is_stored(tmp_path):
@@ -176,6 +177,15 @@ def test_one_bad_lane_of_a_cell_is_enough_and_nothing_of_the_call_is_stored(tmp_
         simulate(maker, seed=seed)
     others = [s for s in range(8) if s != seed]
     assert any(np.isfinite(simulate(maker, seed=s).regret).all() for s in others if _plays_well(maker, s))
+
+
+def test_a_fault_of_a_later_call_names_its_seed(monkeypatch):
+    def act(params, state, draws, t, context):
+        return jnp.where(draws.seed >= np.uint32(20), 3, t % 3), None, t[0] % 3
+
+    monkeypatch.setattr(calls, "CPU_LANES", 16)
+    with pytest.raises(jb.ContractError, match=r"own played arm 3 at play 1; .*\(seed 20, the first of 12 lanes"):
+        jb.sweep(own(act=act), ARMS, **SWEEP | {"seeds": 32})
 
 
 def _plays_well(maker, seed):
@@ -410,6 +420,55 @@ def test_what_is_no_fault_is_not_said():
         simulate(own(), world_of(), reward_adversary=poison)  # contaminated rewards are data
 
 
+def test_a_message_of_no_play_is_not_read():
+    """Lanes end after different numbers of windows: those that are done send the mean of nothing."""
+
+    def act(params, state, draws, t, context):
+        return t % 3, 1 + (draws.uniform(t[0]) * 3).astype(jnp.int32), t[0] % 3
+
+    def encode(params, note, draws, t, context, action, reward, play):
+        return jnp.where(play, reward, 0).sum() / play.sum(dtype=jnp.int32).astype(reward.dtype)
+
+    def update(params, state, draws, t, note, message, used):
+        return state, ()
+
+    maker = own(schedule=(Span(4, HORIZON, full=False),), act=act, encode=encode, update=update)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "own: ")
+        jb.sweep(maker, ARMS, **SWEEP | {"seeds": 16})
+
+
+def centred(params, state, draws, t, note, message, used):
+    """NaN in the window of an infinite message."""
+    return state._replace(mean=state.mean.at[note].add(message - message)), ()
+
+
+def running_mean(params, state, draws, t, note, message, used):
+    """NaN with the next message after an infinite one."""
+    pulls = state.pulls.at[note].add(1)
+    step = (message - state.mean[note]) / pulls[note].astype(message.dtype)
+    return State(state.mean.at[note].add(step), pulls), ()
+
+
+@pytest.mark.parametrize(
+    ("update", "whose"), [(centred, "reward"), (running_mean, "reward"), (centred, "message")]
+)  # fmt: skip
+def test_what_follows_from_infinite_rewards_is_no_fault(update, whose):
+    infinite = {f"{whose}_adversary": partial(jb.adversaries.huber, corruption=0.3, kind="fixed", value="inf")}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "own: ")
+        jb.sweep(own(update=update), ARMS, **infinite, **SWEEP | {"seeds": 16})
+
+
+def test_nan_made_at_the_end_of_a_span_is_said():
+    def close(params, state, draws, t):
+        return state._replace(mean=state.mean * jnp.nan)
+
+    maker = own(schedule=(Span(1, HORIZON, close=True),), close=close)
+    with pytest.warns(UserWarning, match="own: the algorithm's state turns NaN from play 20 on"):
+        jb.sweep(maker, ARMS, **SWEEP)
+
+
 @pytest.mark.parametrize("name", catalogue.EVERYTHING)
 def test_nothing_of_this_package_is_a_users(name):
     example = catalogue.EVERYTHING[name]
@@ -425,6 +484,21 @@ def malformed_free(part):
     called = part if isinstance(part, Environment | Adversary) else part()
     fields.check_part(called, type(called), part)
     return called
+
+
+class Player:
+    def act(self, params, state, draws, t, context):
+        return t % 3, None, ()
+
+    def __call__(self, *given):
+        return self.act(*given)
+
+
+def test_a_users_function_is_found_wherever_it_is_held():
+    ours = jb.algorithms.ucb1(num_arms=3, horizon=9).program
+    assert not contract.runs_own_code(ours)
+    for held in (Player().act, Player(), partial(ours.update, act), partial(ours.update, note=act)):
+        assert contract.runs_own_code(ours._replace(act=held)), held
 
 
 def test_a_users_function_inside_this_packages_is_a_users():

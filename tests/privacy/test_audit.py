@@ -712,8 +712,10 @@ def test_the_picture_fits_and_shows_the_claim(tmp_path):
 
 
 def test_the_command_writes_its_table(tmp_path, capsys):
-    assert main(["audit", "ldp_ucb", "--set", "epsilon=2", "--runs", "4000", "--out", str(tmp_path)]) == 0
+    options = ["--set", "epsilon=2", "--confidence", "0.999", "--seed", "3", "--runs", "4000"]
+    assert main(["audit", "ldp_ucb", *options, "--out", str(tmp_path)]) == 0
     assert "claim (2, 0)" in capsys.readouterr().out
+    assert "lower bounds of confidence 0.999; seed 3." in (tmp_path / "audit.md").read_text()
     assert main(["audit", "ldp_ucb", "--runs", "4000", "--out", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"audit.csv", "audit.md", "ldp_ucb.png"}
     told = (tmp_path / "audit.md").read_text()

@@ -12,8 +12,8 @@ from private_strangers import FAULTS, HONEST, Episodes, Unseeded, audit
 
 import jaxbandits as jb
 from jaxbandits import strangers_process
-from jaxbandits.auditing import strangers
-from jaxbandits.auditing.scores import AuditScore, TableScore, ThresholdTest, fit_all, fit_tables
+from jaxbandits.auditing import confidence_bounds, strangers
+from jaxbandits.auditing.scores import AuditScore, Source, TableScore, ThresholdTest, fit_all, fit_tables
 from jaxbandits.auditing.transcripts import Seeds
 from jaxbandits.cli import main
 
@@ -176,12 +176,44 @@ def test_an_input_says_what_all_plays_pay():
     np.testing.assert_array_equal(strangers.make_stream(claim, pattern, private, 4).contexts, x)
 
 
+@pytest.mark.parametrize("order", [("1", "0"), ("0", "1")])
+def test_an_audit_hands_on_what_it_is_given_and_names_the_likelier_input_first(order, monkeypatch):
+    """A number that is 1 with probability 0.9 where 1 is paid, and 0.05 where 0 is. At delta = 0.1 that it is 1 tells
+    log(0.8 / 0.05) = 2.8, that it is 0 log(0.85 / 0.1) = 2.1."""
+    given = []
+
+    @contextlib.contextmanager
+    def search(claim, runs, seed):
+        rng = np.random.default_rng(seed)
+        given.append((claim.adaptive, claim.delta, runs, seed))
+
+        def draw(stream, number):
+            return (rng.random((number, 1)) < (0.9 if stream.edit == "1" else 0.05)).astype(np.float32)
+
+        yield Source(draw, fit_all, 0.0), [tuple(strangers.Stream(1, x, "0", None, None) for x in order)], "nothing"
+
+    monkeypatch.setattr(strangers, "search", search)
+    about = {"horizon": 9, "epsilon": 1.0, "delta": 0.1, "adaptive": True}
+    found = jb.audit(jb.foreign(lambda num_arms: None), **about, runs=8000, confidence=0.9, seed=7)
+    event, (bound,) = found.event, found.bounds
+    assert [stream.edit for stream in event.pair] == ["1", "0"]
+    assert "likelier where play 1 pays 1 than 0, all others 0" in str(found)
+    assert given == [(True, 0.1, 8000, 7)] and (found.adaptive, found.seed, bound.delta) == (True, 7, 0.1)
+    counts = event.true_positives, event.false_positives, 2000
+    assert found.epsilon_lower == confidence_bounds.epsilon_lower(*counts, 0.1, 0.9)
+
+
+def test_values_that_were_not_met_say_nothing():
+    table = TableScore(np.array([0]), (np.array([0.5, 1.5]),), np.array([0, 2]), np.array([-1.0, 1.0]))
+    assert table(np.array([[0.0], [1.0], [2.0], [3.0]])).tolist() == [-1, 0, 1, 1]
+
+
 def test_a_claim_holds_what_is_given_and_what_the_world_says():
-    learner = partial(jb.foreign(lambda num_arms, epsilon: None), num_arms=5)
+    learner = partial(jb.foreign(lambda num_arms, epsilon, delta: None), num_arms=5)
     about = {"horizon": 9, "epsilon": 0.5, "delta": 0.25, "unit": None, "model": "local", "view": None}
     claim = strangers.read_claim(learner, None, False, **about)
     assert claim[2:11] == (9, 0.5, 0.25, "reward", "local", False, (0, 1), 5, None) and claim.name == "<lambda>"
-    assert claim.stranger.arguments == {"num_arms": 5, "epsilon": 0.5}
+    assert claim.stranger.arguments == {"num_arms": 5, "epsilon": 0.5, "delta": 0.25}
     # two arms, and when one was played: three numbers a play
     assert claim_of(horizon=2**18 // 3).horizon == 87_381
     with pytest.raises(

@@ -485,6 +485,8 @@ def test_half_of_the_runs_choose_and_half_count_and_all_deltas_hold_together(mon
     assert sorted(edit.reward for edit in found.event.pair) == [0.0, 1.0] and found.seed == 5 and found.runs == 270_003
     assert [bound.delta for bound in found.bounds] == [0.0, 0.1, 0.3] and found.confidence == 0.9
     each = 1 - 0.1 / 3
+    p = (0.1 / 3 / 2) ** (1 / 67_500)  # what all runs and none would prove
+    assert found.epsilon_reachable == pytest.approx(math.log(p / (1 - p)), rel=1e-9)
     for bound in found.bounds:
         event = bound.event
         wanted = confidence_bounds.epsilon_lower(event.true_positives, event.false_positives, 67_500, bound.delta, each)
@@ -793,6 +795,10 @@ def test_differences_of_two_runs_by_hand():
         0,
     )
     assert held(show(base), show(other), [LAPLACE._replace(mechanism="binomial")])[3] == INF
+    assert held(show(base), show(other), [LAPLACE._replace(mechanism="discrete laplace")]) == (4, 2, 2.0, 3.0)
+    for kind in ("gaussian, shuffled", "skellam"):
+        same = [GAUSSIAN._replace(mechanism=kind)]
+        assert held(show(base), show(other), same) == (4, 2, math.sqrt(2), 0.5 * math.sqrt(2))
     assert held(show(base), show(other), [LAPLACE, LAPLACE._replace(sensitivity=NAN)])[3] == INF
     assert held(show(base), show(other), [LAPLACE._replace(largest=7.0, times=5)])[3] == 14.0  # two numbers are shown
     assert held(show(base), show(other), running=None) == (4, 1, 1.5, 3.0)

@@ -68,11 +68,11 @@ def test_users_sums_carry_the_noise_of_the_form(form):
 
 @pytest.mark.parametrize("form", dealt(COUNTERS, 4, always=["blt"]))
 def test_agents_sums_carry_the_noise_of_the_form(form):
-    algorithm = byzantine_ucb(**SHAPE, horizon=T, window=1, privacy="counter", counter=form, epsilon=2.0)
+    algorithm = byzantine_ucb(**SHAPE, horizon=T, window=1, privacy="counter", counter=form, epsilon=2.0, buffers=2)
     (run,) = played(algorithm, AGENTS, [3])
     (gram, vector), message = run.history.released, run.history.message
     normals = drawn("alg/update/gram", 3, T - 1, (3, 3)), drawn("alg/update/vector", 3, T - 1, (3, 2))
-    unit = noise(form, np.concatenate([math.sqrt(2) * normals[0], normals[1]], -1), T - 1, error="mean")
+    unit = noise(form, np.concatenate([math.sqrt(2) * normals[0], normals[1]], -1), T - 1, error="mean", buffers=2)
     with jax.enable_x64(True):
         sent = uncompiled(pack)(message.gram), message.vector
     want = np.cumsum(np.concatenate(sent, -1)[: T - 1], 0) + algorithm.params.node_scale * unit

@@ -199,6 +199,14 @@ def test_many_equal_releases_cost_less_than_their_sum():
     assert m.compose(many, 1e-12) == (jb.theory.composed_epsilon(0.01, 10_000, 1e-12), 1e-12)  # too small to be counted
     assert m.compose([m.laplace_event("x", 1.0, 100.0, times=64)], 0.1) == (0.0, 0.1)  # delta covers it
     assert m.compose([m.laplace_event("x", 1.0, 2.0)], 0.1) == (0.5, 0.0)  # one release keeps its pure guarantee
+    # a large one among small ones is not forgotten: alone it has epsilon 4 + 2 log(1 - delta)
+    mixed = [m.laplace_event("x", 4.0, 1.0), m.laplace_event("y", 0.1, 1.0, 5)]
+    assert 4 + 2 * math.log(1 - 1e-3) <= m.compose(mixed, 1e-3)[0] < 4.5
+    halves = [m.laplace_event(x, 0.1, 1.0, 100) for x in "xy"]
+    assert m.compose(halves, 1e-5) == m.compose([m.laplace_event("x", 0.1, 1.0, 200)], 1e-5)
+    # delta covers both: two bits are 0.5987^2 - 0.4013^2 = 0.197 apart; Laplace 1 - e^-0.05 and Gaussian 0.0399 add up
+    assert m.compose([m.response_event("x", 2.5, 2)], 0.3) == (0.0, 0.3)
+    assert m.compose([m.laplace_event("x", 0.1, 1.0), m.gaussian_event("y", 0.1, 1.0)], 0.2) == (0.0, 0.2)
 
 
 @pytest.fixture(scope="module")

@@ -34,11 +34,11 @@ def test_code_and_rounding_by_hand():
     )  # c = 1 below 1
     with pytest.raises(ValueError, match=r"^epsilon = 1e-07 needs 6.12e\+15 binomial trials a user: raise epsilon$"):
         vector_code(1.0, 20, 5, 1e-7, 0.1)
-    # L = 2, g = 4: v = -2, 0.3, 2 is 0, 4.6, 8 in units of 1/2; 5 is cut to 2.
-    value = np.float32([-2.0, 0.3, 2.0, 5.0])
+    # L = 2, g = 4: v = -2, 0.3, 2 is 0, 4.6, 8 in units of 1/2; 5 is cut to 2, and -5 to -2.
+    value = np.float32([-2.0, 0.3, 2.0, 5.0, -5.0])
     rounded = uncompiled(partial(encode, VectorCode(2.0, 4.0, 0.0)))
-    assert rounded(np.full(4, 0.55, np.float32), value).tolist() == [0, 5, 8, 8]
-    assert rounded(np.full(4, 0.65, np.float32), value).tolist() == [0, 4, 8, 8]
+    assert rounded(np.full(5, 0.55, np.float32), value).tolist() == [0, 5, 8, 8, 0]
+    assert rounded(np.full(5, 0.65, np.float32), value).tolist() == [0, 4, 8, 8, 0]
 
 
 def test_encoding_is_unbiased_and_decodes_within_a_step():

@@ -85,6 +85,16 @@ def test_numbers_are_the_specified_ones():
     both = of(corruption_before=0.05, corruption_after=0.05)
     assert both.radius[11] == pytest.approx(0.530304357, rel=1e-8)
     assert of(corruption_after=0.05, radius="explicit").radius[11] == pytest.approx(1.184434766, rel=1e-8)
+    # every scale, a failure probability of log 1 / delta = 4, and a bound that corruption of rewards alone sets
+    assert of(clip_scale=1.7).clip[11] == pytest.approx(1.7 * 2.952362023, rel=1e-9)
+    assert of(privacy_scale=1.5).radius[11] == pytest.approx(2 * 0.254033887, rel=1e-8)  # 3/4 of it is the default
+    doubled = of(corruption_before=0.05, corruption_after=0.05, corruption_scale=1.0)
+    assert doubled.radius[11] == pytest.approx(2 * 0.530304357 - 0.254033887, rel=1e-8)
+    assert of(failure_prob=math.exp(-4)).clip[11] == pytest.approx(3.845484239, rel=1e-9)
+    assert of(corruption_before=0.4).clip[11] == pytest.approx(0.4**-0.5, rel=1e-9)
+    m, c = 0.4**-0.5, 1 / math.tanh(0.5)  # noise, what is cut off of honest rewards, and what of the others may be
+    want = c * m * math.sqrt(2 * math.log(2e5) / 4096) + 0.6 / m + 0.4 * (m + 1)
+    assert of(corruption_before=0.4, radius="explicit").radius[11] == pytest.approx(want, rel=1e-9)
 
 
 def test_a_report_tells_rewards_apart_by_no_more_than_its_claim():

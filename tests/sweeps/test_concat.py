@@ -33,6 +33,8 @@ def test_parts_give_what_one_sweep_of_all_gives(whole):
         joined = jb.concat(datasets, dim=dim)
         xr.testing.assert_equal(joined.sel(algorithm=whole.algorithm.values), whole)
         assert attributes(joined) == attributes(whole)
+    apart = jb.concat([of("ucb1", 0, 2), of("ucb1", 4, 6)], dim="seed")
+    assert json.loads(apart.attrs["config"])["seeds"] == [0, 1, 4, 5]
 
 
 def test_a_tied_key_stands_beside_the_algorithms_that_take_it(tmp_path):

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import xarray as xr
 from dealt import dealt
 
 import jaxbandits as jb
@@ -36,6 +37,18 @@ def test_every_point_says_what_is_asked_for_and_spent(ds):
     np.testing.assert_array_equal(ds.delta_spent, [[0, 0], [0.1, 0.1], [0.001, 0.001], [0, 0]])
     built = PUBLISHED[1](num_arms=3, dim=2, horizon=30, epsilon=10.0)
     assert float(ds.epsilon_spent[1, 1]) == jb.privacy.ledger(built).epsilon
+
+
+def test_a_spend_within_two_hundredths_is_what_was_asked_for():
+    spent = {0.01: (0.01019, 0.01021), 10: (10.19, 10.21, 9.81, 9.79), np.inf: (np.inf,), np.nan: (1, np.inf)}
+    found = [spending.spends_differently(np.array(x), np.array(several)).tolist() for x, several in spent.items()]
+    assert found == [[False, True], [False, True, False, True], [False], [False, False]]
+
+
+def test_a_legend_says_in_which_direction_a_spend_differs(ds):
+    for values, words in (([0.5, 40.0], "another ε"), ([0.5, 4.0], "less"), ([2.0, 40.0], "more")):
+        told = ds.epsilon_spent.where(ds.algorithm != "ldp", xr.DataArray(values, dims="epsilon"))
+        assert spending.legend(ds.assign_coords(epsilon_spent=told))["ldp"] == f"ldp (spends {words})"
 
 
 def test_a_label_warns_once_of_its_spend_and_once_of_its_delta():

@@ -181,6 +181,7 @@ def test_another_run_is_refused_by_name(tmp_path):
     two = {"algorithms": A.exp3, "environment": ARMS, "seeds": 8, "checkpoints": 4, "progress": False}
     jb.sweep(**two, horizon=[20, 30], store=tmp_path / "axis")
     assert jb.sweep(**two, horizon=[20, 30, 40], store=tmp_path / "axis").sizes["horizon"] == 3  # an axis may grow
+    assert jb.sweep(**two, horizon=[20, 30], store=tmp_path / "axis").sizes["horizon"] == 2  # and a part be asked for
     with pytest.raises(ValueError, match="horizon"):
         jb.sweep(**two, horizon=[20, 50], store=tmp_path / "axis")
 
@@ -556,10 +557,12 @@ def test_fresh_leaves_files_of_other_kinds(tmp_path):
     for name in names[:-1]:
         (tmp_path / name).write_text("mine")
     (tmp_path / names[-1]).mkdir()
-    (tmp_path / "reward.svg").write_text("a picture of an earlier run")
+    earlier = ["reward.svg", "against_window.pdf", "decisions.csv"]
+    for name in earlier:
+        (tmp_path / name).write_text("of an earlier run")
     assert main(["run", str(file), "--out", str(tmp_path), "--quiet", "--fresh"]) == 0
     assert all((tmp_path / name).exists() for name in [*names, "regret.png"])
-    assert not (tmp_path / "reward.svg").exists()
+    assert not any((tmp_path / name).exists() for name in earlier)
 
 
 def test_what_a_picture_cannot_show_is_said_before_the_run(tmp_path, played, capsys):

@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import jaxbandits as jb
+from jaxbandits.protocol import Span
 from jaxbandits.selection import whole
 from jaxbandits.sweeps.arguments import jsonable
 
@@ -42,6 +43,15 @@ def test_it_tells_worlds_and_algorithms_apart_and_not_seeds(private, tmp_path):
     assert not {*words(other, 0)} & {*words(private, 0)} and not {*words(other, 1)} & {*words(private, 1)}
     later = jb.sweep("ucb1", ARMS, seeds=2, **SETTINGS | {"horizon": 51})
     assert not {*words(later, 0)} & {*words(private, 0)}
+
+
+def test_batches_of_other_lengths_are_another_run():
+    def batched(*, num_arms, horizon, length):
+        made = jb.algorithms.uniform(num_arms=num_arms, horizon=horizon)
+        return made._replace(schedule=(Span(2, horizon // length, length=length),))
+
+    ds = jb.sweep(batched, ARMS, seeds=2, grid={"length": [4, 8]}, **SETTINGS | {"horizon": 40})
+    assert len({*words(ds, 1)}) == 2
 
 
 def test_files_and_xarray_keep_it(private, tmp_path):

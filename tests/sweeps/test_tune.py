@@ -11,6 +11,7 @@ from scipy import stats
 
 import jaxbandits as jb
 from jaxbandits.cli import main
+from jaxbandits.reports import tuning_plots
 from jaxbandits.searching import methods, population
 from jaxbandits.searching.population import disjoint
 from jaxbandits.searching.space import Dimension
@@ -177,8 +178,11 @@ def test_quasi_random_settings_cover_the_space_and_are_repeated():
 
 
 def test_random_and_grid_agree_on_what_a_setting_costs():
-    tuning = jb.tune("exp3", LOSSES, space={"learning_rate": (0.01, 1.0, "log")}, method="random", trials=4, **SETTINGS)
+    space = {"learning_rate": (0.01, 1.0, "log")}
+    tuning = jb.tune("exp3", LOSSES, space=space, method="random", trials=4, seed=1, **SETTINGS)
     rates = tuning.trials["learning_rate"].values[0].tolist()
+    drawn = methods.random([Dimension("learning_rate", "log", 0.01, 1.0)], 4, 1)
+    assert rates == [setting["learning_rate"] for setting in drawn]
     listed = jb.tune("exp3", LOSSES, space={"learning_rate": rates}, **SETTINGS)
     np.testing.assert_array_equal(listed.trials.regret, tuning.trials.regret)
     assert listed.best["regret"].tolist() == tuning.best["regret"].tolist()
@@ -395,14 +399,44 @@ def test_pictures_of_a_tuning(tmp_path):
 
 
 def test_importance_is_the_share_of_variance_that_a_key_explains():
-    space = {"index_scale": [0.01, 3.0, 50.0], "epsilon": [1.0, 1.0001]}
+    space = {"index_scale": [50.0, 3.0, 0.01], "epsilon": [1.0, 1.0001]}
     tuning = jb.tune("adap_ucb", e.bernoulli_arms(means=[0.2, 0.8]), space=space, **SETTINGS)
     drawn = jb.plot.importance(tuning)
     shares = drawn.data.set_index("key")["share"]
     assert shares["index_scale"] > 0.9 and shares["epsilon"] < 0.05 and not jb.plot.overlaps(drawn.figure)
     assert not drawn.figure.legends  # one algorithm is named below
     assert f"{shares['index_scale']:.0%}" in [text.get_text() for text in drawn.figure.axes[0].texts]
+    # sums of squares: 28 in all and 12 inside of three pairs, whose mean is 4: (28 - 12 - 2 * 4) / 28
+    values = pd.Series([1, 1, 2, 2, 3, 3]), np.array([1.0, 3, 2, 6, 5, 7])
+    assert tuning_plots._variance_share(*values) == pytest.approx(2 / 7)
+    # each value at the best of its trials, which is not the first
+    means, keys = (x.isel(algorithm=0) for x in (tuning.trials.regret.mean("seed"), tuning.trials["epsilon"]))
+    found = [means.values[keys.values == x] for x in (1.0, 1.0001)]
+    assert found[0].min() < found[0][0]
+    np.testing.assert_allclose(jb.plot.response(tuning, "epsilon").data["centre"], [x.min() for x in found])
     assert jb.plot.parallel(tuning).data.columns.tolist() == ["trial", "index_scale", "epsilon", "objective", "chosen"]
+
+
+@pytest.mark.compiles(20)
+def test_adversaries_and_dtype_reach_search_and_report():
+    huber = functools.partial(jb.adversaries.huber, corruption=0.2)
+    more = {"dtype": "float64", "reward_adversary": functools.partial(huber, value=0.0), "message_adversary": huber}
+    world = e.sinusoid_losses(num_arms=3, period=7)  # whose regret is no count
+    tuning = jb.tune("exp3", world, space={"learning_rate": RATES}, **more, **SETTINGS)
+    plain = {"horizon": 60, "progress": False, "checkpoints": 2} | more
+    tried = jb.sweep("exp3", world, grid={"learning_rate": RATES}, seeds=range(100, 108), **plain)
+    np.testing.assert_array_equal(tuning.trials.regret[0], tried.regret.isel(algorithm=0, t=-1))
+    own = jb.sweep("exp3", world, seeds=8, **plain)
+    np.testing.assert_array_equal(tuning.report.regret.sel(algorithm="exp3 (default)"), own.regret[0])
+
+
+@pytest.mark.compiles(20)
+def test_a_key_of_over_that_names_a_label_reaches_its_own_values_too():
+    tuning = jb.tune({"X": a.exp3}, LOSSES, over={"X.mixing": [0.05, 0.5]}, space={"learning_rate": RATES}, **SETTINGS)
+    for mixing in (0.05, 0.5):
+        own = jb.sweep(functools.partial(a.exp3, mixing=mixing), LOSSES, **SETTINGS_OF_SWEEP)
+        at = {"algorithm": "X (default)", "X.mixing": mixing}
+        np.testing.assert_array_equal(tuning.report.regret.sel(at), own.regret[0])
 
 
 def test_a_count_of_report_seeds_begins_after_the_seeds_that_are_searched():

@@ -14,6 +14,7 @@ from scipy import integrate, stats
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.sweeps import until_decided
+from jaxbandits.sweeps.engines import calls
 from jaxbandits.sweeps.execution import SweepRun
 from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.toml_file import read_config
@@ -151,7 +152,7 @@ def decided():
     return jb.sweep(THREE, ARMS, seeds=jb.until(PAIRS, most=96, block=16), **PLAIN)
 
 
-def test_the_result_is_a_plain_sweep_with_its_decisions():
+def test_the_result_is_a_plain_sweep_with_its_decisions(monkeypatch, tmp_path):
     ds = decided()
     plain = jb.sweep(THREE, ARMS, seeds=96, **PLAIN)
     assert ds.equals(plain) and ds.attrs.keys() - plain.attrs.keys() == {"decisions"}
@@ -170,6 +171,13 @@ def test_the_result_is_a_plain_sweep_with_its_decisions():
     assert jb.compare(ds, "UCB", "uniform").seeds.tolist() == [96]
     with pytest.raises(ValueError, match=r"ran a given number of seeds: compare\(ds"):
         jb.decisions(plain)
+    # looks of several calls, and a chunk that begins before the second look
+    jb.sweep(THREE, ARMS, seeds=96, store=tmp_path, **PLAIN)
+    monkeypatch.setattr(calls, "CPU_LANES", 16)
+    for more in ({}, {"store": tmp_path}):
+        found = jb.sweep(THREE, ARMS, seeds=jb.until(PAIRS, most=96, block=48), **PLAIN, **more)
+        want = differences[:, : found.sizes["seed"]].mean(1)
+        np.testing.assert_allclose(jb.decisions(found)["difference"], want)
 
 
 def test_it_ends_when_all_is_decided_and_says_how_far_it_is(capsys):

@@ -53,6 +53,7 @@ LEAST_MEAN_ERROR = dict(enumerate(start=9, iterable=[
 ]))  # fmt: skip
 TABLES = {"max": LEAST_MAX_ERROR, "mean": LEAST_MEAN_ERROR}
 TABLE_BUFFERS = 4
+FLAT = 1e-8  # a decay that loses less over all releases is taken for none: rounding would eat what it loses
 
 
 class Gaps(NamedTuple):
@@ -103,7 +104,7 @@ def mean_squared_deviation(gaps: Gaps, releases: float) -> float:
     """The mean over all releases of that variance."""
     log, beta = np.log1p(-np.concatenate([[0.0], gaps.zeta])), weights(gaps)
     ratio = log[:, None] + log
-    flat = ratio == 0
+    flat = releases * np.abs(ratio) < FLAT
     safe = np.where(flat, -1.0, ratio)
     mean = (releases - np.exp(safe) * powers_summed(safe, releases)) / (releases * -np.expm1(safe))
     return float(beta @ np.where(flat, (releases + 1) / 2, mean) @ beta)
