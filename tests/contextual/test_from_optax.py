@@ -196,6 +196,12 @@ def test_a_step_that_is_not_finite_is_not_taken():
     assert isinstance(state, State)
     far = update(state, np.float32([3e37, 0]))  # its square is infinite
     np.testing.assert_allclose(predict(far), [-1.0, 0.0], atol=1e-6)
+    # what counts is the point, and not the gradient: a step may overflow, and a transformation may clean it
+    wide, cleaned = optax.sgd(10.0), optax.chain(optax.zero_nans(), optax.sgd(0.1))
+    for transformation, gradient, point in ((wide, [1e38, 0], [0, 0]), (cleaned, [np.nan, 1], [0, -0.1])):
+        learner = jb.learners.from_optax(transformation, 2, 1.0)
+        state = uncompiled(learner.update)(uncompiled(learner.init)(), np.float32(gradient))
+        np.testing.assert_allclose(uncompiled(learner.predict)(state), point, rtol=1e-6)
 
 
 def test_the_radius_is_data():

@@ -202,6 +202,8 @@ def test_many_equal_releases_cost_less_than_their_sum():
     # a large one among small ones is not forgotten: alone it has epsilon 4 + 2 log(1 - delta)
     mixed = [m.laplace_event("x", 4.0, 1.0), m.laplace_event("y", 0.1, 1.0, 5)]
     assert 4 + 2 * math.log(1 - 1e-3) <= m.compose(mixed, 1e-3)[0] < 4.5
+    # 1,000 deltas of their own use up the delta asked for: the sum alone is true
+    assert m.compose([m.other_event("binomial", "sums", 0.01, 1e-6, times=1000)], 1e-5) == pytest.approx((10, 1e-3))
     halves = [m.laplace_event(x, 0.1, 1.0, 100) for x in "xy"]
     assert m.compose(halves, 1e-5) == m.compose([m.laplace_event("x", 0.1, 1.0, 200)], 1e-5)
     # delta covers both: two bits are 0.5987^2 - 0.4013^2 = 0.197 apart; Laplace 1 - e^-0.05 and Gaussian 0.0399 add up

@@ -151,6 +151,14 @@ def test_history_and_counts_see_what_the_end_of_a_span_does():
     assert [int(lane.algorithm) for lane, _ in pieces] == [0, 1, 1, 1]  # once all of its windows are played
 
 
+def test_points_that_hardly_differ_are_two():
+    near = [(np.float64(1e-9),), (np.float64(8e-9),)], [(np.array([1.0, 2.0]),), (np.array([1.0, 2.000004]),)]
+    for first, second in near:
+        (numbers,), (mark,) = stack_cases([first, second], "float64")
+        np.testing.assert_array_equal(numbers, [first[0], second[0]])
+        assert mark == 0
+
+
 def test_grid_points_and_tied_keys_agree():
     common = SMALL | {"seeds": 16}
     grid = jb.sweep(jb.algorithms.exp3, ARMS, **common, grid={"learning_rate": [0.02, 0.05], "mixing": [0.1, 0.2]})
