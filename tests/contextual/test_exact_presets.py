@@ -366,6 +366,18 @@ def test_trials_are_the_fewest_that_spend_at_most_epsilon():
         codes = [VectorCode(1.0, levels, float(window * b)) for b in (trials, trials - 1)]
         enough, fewer = (vector_epsilon(code, math.sqrt(4.5), 20, 5e-5) for code in codes)
         assert enough <= epsilon < fewer
+    # max(2 sqrt W, d, 4)
+    assert [exact_presets.levels_of(w, d) for w, d in ((100, 5), (20, 12), (1, 2))] == [20, 12, 4]
+
+
+@pytest.mark.parametrize("kind", ["local", "joint", "vector", "amplified"])
+def test_tunings_have_no_unit_but_that_of_features(kind):
+    """Three times L: nine times x x', three times x y; widths, trials and what is spent stay."""
+    given = {"joint": {"tree": "binary"}, "local": {}}.get(kind, {"window": 20})
+    one, far = (exact_tuning(kind, 2000, 5, 1.0, 5e-4, feature_norm=norm, **given) for norm in (1.0, 3.0))
+    power = dict.fromkeys(("diagonal", "off_diagonal", "ridge", "ridge_root"), 2) | {"vector": 1}
+    for name, x in one.items():
+        assert far[name] == pytest.approx(3 ** power.get(name, 0) * x, rel=1e-6), name
 
 
 def test_short_batches_are_not_amplified():

@@ -192,6 +192,13 @@ def test_numbers_of_the_table():
     # features of norm 2: sensitivities and noise are four times as large, beside a ridge of 0.3
     far = theory.per_arm_tuning("joint", 3, 5, 3000, 1.0, 0.1, feature_norm=2.0, ridge=0.3)
     assert (far["diagonal"], far["ridge"]) == pytest.approx((4 * 7.979539343, 0.3 + 4 * 200.845078364), abs=1e-7)
+    root = 7.979539343 / math.sqrt(2)
+    assert (far["off_diagonal"], far["vector"]) == pytest.approx((4 * root, 2 * 7.979539343), abs=1e-7)
+    assert far["base"] == pytest.approx(2.867426709, abs=1e-8)
+    far = theory.per_arm_tuning("local", 3, 5, 3000, 1.0, 0.1, feature_norm=2.0)
+    assert [far[name] for name in ("diagonal", "off_diagonal", "vector", "ridge_root", "quartic")] == pytest.approx(
+        [4 * 2.303494594, 4 * 2.303494594 / math.sqrt(2), 2 * 2.303494594, 4 * 17.481320226, 0.550934645], abs=1e-7
+    )
     given = {"num_arms": 3, "dim": 5, "horizon": 3000, "models": "per_arm", "ridge": 0.3}
     private = {"epsilon": 1.0, "delta": 0.1}
     ridge = lambda factory, **more: factory(**given, **more).params.statistics.ridge

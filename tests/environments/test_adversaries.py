@@ -15,7 +15,7 @@ from uncompiled import uncompiled
 import jaxbandits as jb
 from jaxbandits.adversaries import budgeted, poison
 from jaxbandits.adversaries.byzantine import byzantine
-from jaxbandits.adversaries.huber import huber, mirror_arm
+from jaxbandits.adversaries.huber import below_threshold, huber, mirror_arm
 from jaxbandits.protocol import AdversaryView, Loss, Moments, Report, Truth
 from jaxbandits.random import Draws
 
@@ -231,6 +231,23 @@ def test_nothing_that_was_not_made_is_hit():
     assert (np.asarray(attacked_message("fixed", message, made=1)["gram"]) == 3).all()
 
 
+@pytest.mark.parametrize(("kind", "wanted"), [("target", [-3.0, 3.0, 3.0]), ("swapped", [0.0, 0.0, 2.0])])
+def test_arms_rank_by_the_means_of_their_own_play(kind, wanted):
+    """One window of three plays of arm 1, which is best, worst and worst."""
+    means = np.float32([[0.1, 0.9, 0.5], [0.9, 0.1, 0.5], [0.5, 0.1, 0.9]])
+    adversary = huber(corruption=1.0, kind=kind, value=3.0)
+
+    @uncompiled
+    def corrupted(params, means, t, action, reward):
+        sample = lambda arm: arm.astype(jnp.float32)
+        seen = AdversaryView(t, (), action, t > 0, Truth(means), (), (), (), sample)
+        return adversary.attack.corrupt(params, (), Draws(np.uint32(1), "attack"), t, reward, seen)[0]
+
+    t, arm = np.arange(1, 4, dtype=np.int32), np.ones(3, np.int32)
+    params = jax.tree.map(np.float32, adversary.params)
+    assert corrupted(params, means, t, arm, np.zeros(3, np.float32)).tolist() == wanted
+
+
 def test_huber_hides_below_a_threshold_and_waits_for_a_batch():
     """value sqrt((4 n lambda - rho^2) / corruption), below 0 for the best arm; a burst hits one batch."""
     state = SimpleNamespace(threshold=np.float32(9.0), mean_square=np.float32(2.0), batch=np.int32(0))
@@ -238,6 +255,8 @@ def test_huber_hides_below_a_threshold_and_waits_for_a_batch():
     for action, sign in ((BEST, -1), (0, 1)):
         found = attacked_message("subthreshold", rewards, action, value=0.5, state=state)
         assert_allclose(found, sign * 0.5 * np.sqrt(7.0), rtol=1e-6)
+    quarter = uncompiled(functools.partial(below_threshold, state))(np.float32(0.25))
+    assert float(quarter) == pytest.approx(2 * np.sqrt(7), rel=1e-6)
     below = SimpleNamespace(threshold=np.float32(1.0), mean_square=np.float32(2.0))
     assert_array_equal(attacked_message("subthreshold", rewards, state=below), rewards)
     assert_array_equal(attacked_message("burst", rewards, state=state), np.full(4, 3.0))
@@ -294,6 +313,7 @@ def test_ranges_after_an_attack():
         (huber(kind="sign_flip", value=3.0), (-6.0, 6.0)), (huber(kind="gaussian"), (-np.inf, np.inf)),
         (huber(kind="cauchy"), (-np.inf, np.inf)), (huber(kind="subthreshold"), (-np.inf, np.inf)),
         (huber(kind="target", value=3.0), (-3.0, 3.0)), (huber(kind="random_sign", value=3.0), (-3.0, 3.0)),
+        (huber(kind="burst", value=5.0), (-5.0, 5.0)), (huber(kind="in_range", value=5.0), (-5.0, 5.0)),
         (poison(), (-2.0, 2.0)),
         (budgeted(total=9.0, size=0.75, low=-9.0), (-1.25, 2.0)),
         (budgeted(total=0.5, size=0.75, low=-9.0), (-1.0, 2.0)),

@@ -129,7 +129,8 @@ LONG[[7, 30, 61]] = math.inf, -math.inf, math.nan
 @pytest.mark.parametrize("strength", ["strong", "weak"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_charge_by_charge_as_in_the_literal_attack(kind, strength, schedule):
-    for total, size, low in ((3.7, 0.3, 0.0), (0.3, 0.1, -math.inf)):
+    # the last reaches both ends, of means too
+    for total, size, low in ((3.7, 0.3, 0.0), (0.3, 0.1, -math.inf), (20.0, 0.9, 0.25)):
         arguments = {
             "total": total, "kind": kind, "strength": strength, "schedule": schedule, "size": size, "low": low,
             "high": 0.9, "margin": 0.05, "horizon": 90,
@@ -144,6 +145,29 @@ def test_charge_by_charge_as_in_the_literal_attack(kind, strength, schedule):
             np.testing.assert_allclose(account, sums[ends], rtol=1e-12, atol=1e-12)
             if strength == "weak":
                 assert told["corrupted_regret"] == pytest.approx(attack.corrupted_regret, abs=1e-11)
+
+
+def test_a_weak_attack_rests_while_the_best_arm_is_level():
+    level = budgeted(total=9.0, kind="empirical_best", strength="weak", margin=0.0)
+    seen, account, _ = played(level, np.arange(90) % 2, np.ones(90))
+    assert (seen == 1).all() and (account == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["lower_best", "raise_worst"])
+def test_corrupted_regret_of_means_that_change_with_the_play(kind):
+    """A quarter less for the best arms 1, 0, 2, or more for the worst 0, 1, 1: (0.8 + 0.6 + 0.4) - 3 / 4."""
+    means = np.asarray([[0.1, 0.9, 0.5], [0.7, 0.1, 0.5], [0.5, 0.2, 0.6]], np.float32)
+    attack = budgeted(total=9.0, kind=kind, size=0.25, strength="weak")
+
+    @uncompiled
+    def regret(params, means, t, actions, reward):
+        state = attack.attack.init(params, Draws(jnp.uint32(0), "contamination"))
+        view = AdversaryView(t, (), actions, t > 0, Truth(means), (), (), (), None)
+        return attack.attack.corrupt(params, state, None, t, reward, view)[2].regret
+
+    params = jax.tree.map(lambda x: np.float32(x) if isinstance(x, float) else x, attack.params)
+    t, worst = np.arange(1, 4, dtype=np.int32), np.asarray([0, 1, 1], np.int32)
+    assert float(regret(params, means, t, worst, np.full(3, 0.5, np.float32))) == pytest.approx(1.05, rel=1e-6)
 
 
 @functools.cache

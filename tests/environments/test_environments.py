@@ -233,6 +233,10 @@ def test_given_advice():
         got = environment.world.baseline(environment.params, 0, times)
         assert_allclose(got, brute_experts(losses, full, times), atol=1e-9)
     assert rotating_experts(losses=INNER, advice=MOVING).facts["max_horizon"] == 300
+    table = functools.partial(rotating_experts, losses=LOSSES["table"])  # of 700 rows and 4 arms
+    short, long = (np.full((rows, 2, 4), 0.25) for rows in (300, 900))
+    assert table(advice=short).facts["max_horizon"] == 300
+    assert [table(advice=long).facts["max_horizon"], table(num_experts=3).facts["max_horizon"]] == [700, 700]
 
 
 def test_bernoulli_losses_are_independent_over_arms_with_the_given_means():
@@ -338,6 +342,19 @@ def test_contextual_directions_are_uniform_on_the_sphere(dim):
 @functools.cache
 def drawn(vectors, arms, size):
     return uncompiled(lambda draws, t: vectors(draws, t, arms, size))
+
+
+@pytest.mark.parametrize("size", [8, 11])
+def test_directions_of_many_features(size):
+    """As one array: of norm 1, and normal components of variance 1 / (4 size)."""
+    t, arms = np.arange(1, 1001), 4
+    make = lambda unit: drawn(functools.partial(contextual.random_vectors, unit=unit), arms, size)
+    unit, normal = (np.asarray(make(x)(ROOT.child("context"), t), float) for x in (True, False))
+    assert unit.shape == normal.shape == (1000, arms, size)
+    assert_allclose(np.linalg.norm(unit, axis=-1), 1, atol=5e-6)
+    for x, variance in ((unit.reshape(-1, size), 1 / size), (normal.reshape(-1, size), 1 / (4 * size))):
+        assert np.abs((x**2).mean(0) / variance - 1).max() < 5 * np.sqrt(2 / len(x))
+        assert np.abs(np.corrcoef(x.T) - np.eye(size)).max() < 5 / np.sqrt(len(x))
 
 
 @pytest.mark.parametrize("features", ["unit", "reference", "gaussian"])

@@ -145,6 +145,14 @@ def test_ranges_are_exact():
     federated = partial(catalogue.federated, theta_norm=0.5, noise_scale=0.25)
     assert federated(reward="bounded").facts["reward_range"] == (-0.75, 0.75)
     assert federated(noise_scale=0.0).facts["reward_range"] == (-0.5, 0.5)
+    two = {"actions": [[1.0, 0.0], [0.0, 1.0]], "theta": [0.25, 0.5], "noise_scale": 0.5}
+    for law, given, low, high in (
+        ("pareto", {"shape": 4.0}, 0.125, math.inf), ("lognormal", {}, -0.25, math.inf),
+        ("lognormal", {"sigma": 0.0}, 0.25, 0.5), ("student", {}, -math.inf, math.inf),
+    ):  # fmt: skip
+        assert e.linear_arms(noise=law, **two, **given).facts["reward_range"] == (low, high)
+    users = partial(e.contextual_linear, num_arms=2, dim=2, noise_scale=0.5, shape=4.0)
+    assert [users(reward=x).facts["reward_range"][0] for x in ("pareto", "lognormal")] == [-0.125, -0.5]
 
 
 def said(algorithm, environment, **arguments):

@@ -170,6 +170,7 @@ def test_orders():
     assert theory.local_mean_rate(100, math.inf, math.inf, 0.1) == pytest.approx(0.2)
     assert theory.local_robust_rate(4, 100, math.inf, math.inf, 0.0) == pytest.approx(20 * math.sqrt(math.log(100)))
     assert theory.local_robust_rate(4, 100, 0.01, 2.0, 0.4, max_gap=0.5) == 50
+    assert theory.local_robust_rate(4, 100, 0.01, 2.0, 0.4) == 100
 
 
 @pytest.mark.planted("an algorithm behind its claim", "half noise, `local_robust_elimination`")

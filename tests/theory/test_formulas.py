@@ -122,6 +122,10 @@ def test_private_adversarial_tunings():
         (theory.exp3_noisy_tuning(K, T, 0.7), noisy(0.7, 0.7)),  # max(lam, lam^2)
         (theory.exp3_noisy_tuning(K, T, 1.5), noisy(1.5, 1.5**2)),
         (theory.exp3_noisy_tuning(K, T, 1.5, mixing=0.125, window=9)["mixing"], 0.125),
+        # no mixing is a number, too
+        (theory.exp3_tuning(K, T, EPS, mixing=0.0)["mixing"], 0.0),
+        (theory.exp3_noisy_tuning(K, T, 1.5, mixing=0.0)["mixing"], 0.0),
+        (theory.local_exp4_tuning(K, N, T, EPS, mixing=0.0)["mixing"], 0.0),
         (theory.ftpl_tuning(K, T, EPS), ftpl_private(K, T, EPS, tau)),
         (theory.ftpl_tuning(50, 10, 0.11), ftpl_private(50, 10, 0.11, 10)),  # the second branch
         (theory.ftpl_noisy_tuning(K, T, 0.7), ftpl_noisy(K, T, 0.7)),
@@ -320,6 +324,18 @@ def test_federated_schedules_and_bounds():
     assert federated.terms("dp", **setting).excess == pytest.approx(c * b * window, rel=1e-12)
 
 
+def test_defaults_of_federated_schedules():
+    """Nobody attacked, sigma = 1, R = 1/2, failure 0.05, no privacy; nu = 1e-3 where there is some."""
+    iota, given = log(128 * 11 * 2003 / 0.05), {"window": 41, "num_agents": 11, "horizon": 2003, "dim": D}
+    ridge, b = 16 * sqrt(41 * iota) * sqrt(10), 24 * iota * log(4000) * (sqrt(D) + iota)  # mu = 2
+    radius = 3 * sqrt(ridge * D) + 36 * sqrt(41 * D * iota) / sqrt(ridge) + sqrt(D * iota / 11)
+    agree([
+        (theory.byzantine_window(11, 2003), 3 * sqrt(2003 * iota)),
+        (theory.byzantine_ridge(10, **given), ridge), (theory.byzantine_radius(10, **given), radius),
+        (theory.byzantine_ridge(10, constants="dp", epsilon=2.0, **given), 4 * b * 41 * sqrt(D) + ridge),
+    ])  # fmt: skip
+
+
 def test_private_and_robust_bounds():
     """docs/formulas/private_robust_mab.md#regret-bounds."""
     order, unit, alpha, level = 3.0, 5.0 ** (1 / 3), 0.04, log(T)
@@ -348,7 +364,10 @@ def test_private_and_robust_bounds():
     cut = {"max_gap": 0.01}
     rows += [(raw(K, T, 1.0, **cut), 0.01 * T), (central(K, T, 1.0, 2.0, **cut), 0.01 * T)]
     rows += [(theory.private_robust_lower_bound(K, T, 1.0, corruption=0.4, **cut), 0.01 * T)]
-    rows += [(raw(K, T, 1.0, max_gap=1e9), raw(K, T, 1.0))]
+    rows += [(raw(K, T, 1.0, max_gap=1e9), raw(K, T, 1.0)), (raw(K, T, 1.0, max_gap=0.0), 0.0)]
+    large = {"moment_order": 3.0, "moment_bound": 5.0} | cut  # gaps have a unit already
+    rows += [(raw(K, T, 1.0, **large), 0.01 * T)]
+    rows += [(theory.private_robust_lower_bound(K, T, 1.0, corruption=0.4, **large), 0.01 * T)]
     agree(rows)
 
 
