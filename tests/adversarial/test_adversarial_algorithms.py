@@ -287,6 +287,8 @@ def test_tuning_of_the_base():
     got = make(base=ftpl, epsilon=0.1, window=20).params.base
     assert got.tries == math.ceil(math.sqrt(1500))
     assert got.learning_rate == pytest.approx(1 / (math.sqrt(1500) * (1 + 4 * 0.5 * math.log(500))))  # noise of 1/2
+    got = make(base=partial(ftpl, feedback_scale=0.0), epsilon=0.1).params.base  # 1,000 batches that nobody hides
+    assert got.learning_rate == pytest.approx(1 / math.sqrt(3000), rel=1e-12)
     assert make(base=exp3_ix, epsilon=0.1).params.base.learning_rate == math.sqrt(2 * math.log(3) / 3000)
 
 
@@ -403,6 +405,9 @@ def test_ldp_exp3_uses_the_general_tuning():
     theory = importlib.import_module("jaxbandits.theory")
     want = theory.exp3_noisy_tuning(4, 10_000, 2.0)
     assert ldp_exp3(num_arms=4, horizon=10_000, epsilon=0.5).params.base == tuple(want.values())
+    own = ldp_exp3(num_arms=4, horizon=10_000, epsilon=0.5, mixing=0.3).params.base
+    assert own == (want["learning_rate"], 0.3)
+    assert ldp_exp3(num_arms=10, horizon=5, epsilon=0.1, mixing=0.3).params.base.mixing == 0.3
     free = ldp_exp3(num_arms=4, horizon=10_000, epsilon=INF).params
     assert free.base == (math.sqrt(math.log(4) / 80_000), 0.0) and free.noise_scale == 0
 

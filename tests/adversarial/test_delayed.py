@@ -261,6 +261,11 @@ def test_rings_have_room_for_the_longest_delay_and_delayed_ucb1_learns():
     late, never = (watched(a.delayed(num_arms=2, horizon=12, base=a.ucb1, delay=d), table) for d in (3, 6))
     assert late.history.action.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0]
     assert np.bincount(never.history.action).tolist() == [7, 5]
+    for given, counts in (({"delay": 20}, (0, 12)), ({"delay": 3, "max_delay": 0}, (12, 0))):
+        told = watched(a.delayed(num_arms=2, horizon=12, base=a.ucb1, **given), table).diagnostics
+        assert (int(told["lost"]), int(told["outstanding"])) == counts
+    sure = a.hybrid_tsallis_inf(num_arms=4, horizon=9, tuning="best_of_both", delay_bound=0)
+    assert sure.params == (0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("law, most", dealt(LAWS[1:5], 4, always=[LAWS[3]]))

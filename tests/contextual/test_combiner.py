@@ -14,6 +14,7 @@ from plays import of_cases
 from reference.ldp_contextual import combiner as reference
 from uncompiled import uncompiled
 
+import jaxbandits as jb
 from jaxbandits.algorithms import bandit_combiner, doubling, linucb, online_ucb
 from jaxbandits.algorithms.contextual.bandit_combiner import combiner_constants, deviation_bound
 from jaxbandits.environments import contextual_linear
@@ -149,7 +150,8 @@ def test_the_width_by_hand():
         inner = math.log(100**3 * 2 * math.log(max(n, 2)) * 5 / 0.05)
         by_hand = 3 * n**0.75 + math.sqrt(n * 5 * inner)
         assert float(width_of(found, n)) == pytest.approx(by_hand, rel=1e-5)
-    assert made(100, arms_as_bases(2, reward_noise=2.0), reward_noise=0.5).params.spread == 1.25
+    spreads = [made(100, arms_as_bases(2, reward_noise=2.0), reward_noise=x).params.spread for x in (0.5, 0.0)]
+    assert spreads == [1.25, 1.0]
     tame = found._replace(log_term=-1.0)  # no root of a negative number
     assert float(width_of(tame, 1.0)) == 3.0
 
@@ -252,10 +254,20 @@ def test_guarantee_is_the_worst_base_s():
     claim = found.guarantee
     assert (claim.model, claim.unit, claim.scales) == ("local", "user", ("mechanism_scale",))
     assert claim.spend(found.params) == pytest.approx((2.0, 1e-3), abs=1e-6)
+    assert jb.mechanisms.compose(claim.events(found.params), 1e-3) == pytest.approx(claim.spend(found.params))
     alone = online_ucb(num_arms=6, dim=D, horizon=60, epsilon=2.0)
     half = alone.guarantee.spend(alone.params._replace(mechanism_scale=0.5))
     assert claim.spend(found.params._replace(mechanism_scale=0.5)) == pytest.approx(half)
     assert made(60, [linucb], num_arms=6).guarantee == Guarantee()
+
+
+def test_default_bases_keep_what_their_partial_binds():
+    """300^(-1/8) = 0.490; epochs of 2^k plays are perturbed where 2^(-0.3 k) is at least that: k <= 3."""
+    base = partial(online_ucb, learner="ogd", epsilon=0.5, power=0.3)
+    with pytest.warns(UserWarning, match="least eigenvalue"):
+        own = bandit_combiner(num_arms=6, dim=5, horizon=300, epsilon=1.0, base=base).params.bases.base
+    np.testing.assert_allclose(own.reward_noise, jb.theory.online_ucb_noise(0.5, 1e-3))
+    assert (own.perturbation[0] > 0).tolist() == [True] * 4 + [False] * 5
 
 
 def test_a_base_that_spends_less_at_a_larger_delta_is_covered():

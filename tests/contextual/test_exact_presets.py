@@ -160,7 +160,8 @@ def test_defaults_of_a_preset():
         for preset, scale in {None: exact, "exact": exact, "reference": 1.0, "theory": 1.0}.items():
             build = partial(LINEAR[name], **SHAPE, horizon=500, epsilon=1.0, preset=preset)
             assert build().params.selection.radius_scale == scale
-            assert build(radius_scale=0.7).params.selection.radius_scale == 0.7
+            for given in (0.7, 0.0):
+                assert build(radius_scale=given).params.selection.radius_scale == given
     windows = [a.shuffle_linucb(**SHAPE, horizon=t, epsilon=5.0).schedule[0].slots for t in (1, 7, 400, 401, 20_000)]
     assert windows == [1, 7, 20, 21, 142]
     given = [a.ldp_linucb(**SHAPE, horizon=500, epsilon=1.0, feature_norm=2.0, theta_bound=b) for b in (None, 0.5, 1.0)]
@@ -310,8 +311,7 @@ def test_a_planted_error_gives_other_numbers(label, told, error):
     assert (label, told) in wrong(planted(*error), [label])
 
 
-# a million plays, and a form that keeps every draw
-NO_RUN = {"amplified, many", "joint, square_root"}
+NO_RUN = {"joint, square_root"}  # a form that keeps every draw
 
 
 @pytest.mark.parametrize("label", [label for label in NUMBERS if label not in NO_RUN])
@@ -338,11 +338,25 @@ def test_a_larger_theta_widens_by_the_formula():
         (a.ldp_linucb, "local", {}, 5.44310, 39.61464),
         (a.jdp_linucb, "joint", {"tree": "binary"}, 147.67671, 0.0),
         (a.shuffle_linucb, "vector", {"window": 20}, 5.60571, 22.44292),
+        # 20 users are not amplified: the local numbers
+        (partial(a.shuffle_linucb, protocol="amplified"), "amplified", {"window": 20}, 5.44310, 39.61464),
     ):
         found = exact_tuning(kind, 20_000, 5, 1.0, 5e-5, theta_bound=3.0, **given)
         made = factory(**SHAPE, horizon=20_000, epsilon=1.0, theta_bound=3.0, **given).params.selection
         for width in ((found["base"], found["quartic"]), (made.base, made.quartic)):
             assert width == pytest.approx((base, quartic), rel=5e-6)
+
+
+def test_a_larger_theta_widens_with_every_form_of_the_sums():
+    """sqrt(rho) B + s D tail / sqrt(rho) + own, with s D read off the ridge rho = 1 + 2 s D sqrt(2 d)."""
+    for tree in ("blt", "honaker", "square_root", "banded"):
+        made = a.jdp_linucb(**SHAPE, horizon=1000, epsilon=1.0, theta_bound=3.0, tree=tree).params
+        rho = made.statistics.ridge
+        noise = (rho - 1) / (2 * math.sqrt(10)) * math.sqrt(9 * (1 + 1 / 5) / 2 + 1)
+        tail = math.sqrt(5) + math.sqrt(2 * math.log(1000))
+        own = 0.5 * math.sqrt(2 * math.log(1000) + 5 * math.log(1 + 1000 / (5 * rho)))
+        wanted = 3 * math.sqrt(rho) + noise * tail / math.sqrt(rho) + own
+        assert made.selection.base == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 3, 4, 7, 8, 100, 1023, 1024])

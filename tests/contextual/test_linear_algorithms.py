@@ -85,6 +85,10 @@ def test_linucb_first_play_takes_the_lowest_tied_arm():
     assert uncompiled(first)(cast(algorithm.params), np.float32(x)).tolist() == [0]
 
 
+def test_no_radius_is_a_radius():
+    assert linucb(num_arms=2, dim=2, horizon=9, radius_scale=0.0).params.radius_scale == 0.0
+
+
 def test_fixed_arms_are_a_fact_that_linucb_must_agree_with():
     fixed = contextual_linear(num_arms=5, dim=3, contexts="fixed")
     assert fixed.facts["contexts"] == "fixed"

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from against_reference import on_tape
 from dealt import dealt
 from numpy_draws import NumpyDraws
 from scipy.stats import norm
@@ -129,6 +130,7 @@ def test_exploration_has_probability_rate_over_t():
 def test_numbers():
     """v = .3 / 2 sqrt(9 3 2 ln 1000), a third of it with the exact preset; rate = .1 10."""
     assert THOMPSON().params.selection.posterior == pytest.approx(0.15 * math.sqrt(54 * math.log(1000)))
+    assert THOMPSON(posterior_scale=0.0).params.selection.posterior == 0.0
     made = THOMPSON(posterior_scale=0.6).params.selection
     assert made.posterior == pytest.approx(0.3 * math.sqrt(54 * math.log(1000)))
     exact = THOMPSON(statistics="jdp", epsilon=1.0).params.selection
@@ -153,8 +155,19 @@ def test_statistics_are_those_of_the_comparators(factory):
     with pytest.raises(ValueError, match="preset = 'exact'"):  # of what has no noise
         factory(preset="exact")
     assert factory().guarantee.model == "none" and factory().params.statistics.ridge == 1e-4
+    assert factory(preset="theory").params.statistics.ridge == 1.0  # as of linucb
     assert len({factory(statistics=s).program for s in ("none", "ldp", "jdp", "shuffle")}) == 4
     assert factory(statistics="ldp", epsilon=1.0).program is factory(statistics="ldp", epsilon=3.0).program
+
+
+@pytest.mark.parametrize("factory", [THOMPSON, GREEDY])
+def test_rewards_that_are_not_finite_count_as_0(factory):
+    rng = np.random.default_rng(1)
+    x, rewards = rng.normal(size=(20, 10, 3)), rng.random((20, 10))
+    rewards[3:6] = np.array([np.nan, np.inf, -np.inf])[:, None]
+    found, wanted = (on_tape(factory(horizon=20), x, r) for r in (rewards, np.where(np.isfinite(rewards), rewards, 0)))
+    np.testing.assert_array_equal(found[0], wanted[0])
+    assert all(np.isfinite(part).all() for part in jax.tree.leaves(found[2]))
 
 
 def test_short_horizons_do_not_mind_the_window_of_a_shuffler():

@@ -67,6 +67,9 @@ def test_gradient_bound_with_public_features_and_with_perturbation():
     printed = 2 * math.sqrt(2 * log) * linear + 2 * log * square + 2 * D + 2
     found = jb.theory.online_ucb_gradient_bound(s, s, theta_bound=D, perturbation=extra, log=log)
     assert found == pytest.approx(printed)
+    told = quiet(epsilon=1.0, gradient_bound="theory", failure_prob=0.05).params
+    s, log = told.reward_noise, math.log(2 * T / 0.05)
+    assert told.gradient_bound == pytest.approx(jb.theory.online_ucb_gradient_bound(s, s, log=log))
 
 
 @pytest.mark.parametrize("calibration", ["exact", "paper", "reference"])
@@ -335,6 +338,8 @@ def test_strong_convexity_and_perturbation():
         params = quiet(epsilon=1.0, min_eigenvalue=least).params
         assert params.perturbation**2 == pytest.approx(square) and params.strong_convexity == pytest.approx(mu)
     assert quiet(epsilon=1.0, min_eigenvalue=0.2, power=0.125).params.perturbation == pytest.approx(T**-0.0625)
+    # 16^(-1/4) = 1/2 exactly
+    assert quiet(epsilon=1.0, horizon=16, min_eigenvalue=0.5).params.perturbation == pytest.approx(math.sqrt(0.5))
 
 
 def test_ogd_steps():

@@ -217,6 +217,9 @@ def test_widths_of_norms_and_rules():
     # sqrt(65 log(1 + 1000 2^2 / (65 0.3)) + 2 log(10 5000)) + sqrt(0.3)
     assert found == pytest.approx(10.139280669, abs=1e-8)
     assert width(a.linear_thompson(**given)) == pytest.approx((0.3, 8.1309508325), abs=1e-9)
+    for private in ({"statistics": "ldp"}, {"statistics": "jdp", "tree": "binary"}):
+        made = a.linear_thompson(num_arms=4, dim=5, horizon=500, models="per_arm", epsilon=1.0, **private)
+        assert made.params.selection == (0.3, 1.0, 0.0, 0.0, 0.0, 0.0)  # v = 0.3, whatever the noise
 
 
 @pytest.mark.parametrize("model", ["local", "joint"])

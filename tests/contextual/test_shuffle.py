@@ -35,6 +35,9 @@ def test_spend():
     made = make(epsilon=1.0, protocol="vector")
     code = VectorCode(1.0, math.sqrt(80), 20 * 612.0)
     assert made.guarantee.spend(made.params) == (vector_epsilon(code, moment_sensitivity(1.0), 20, 0.1), 0.1)
+    far = make(epsilon=1.0, protocol="vector", feature_norm=2.0)  # 2 L^4 + 2 L^2 + 1/2 = 40.5
+    wanted = vector_epsilon(VectorCode(2.0, math.sqrt(80), 20 * 612.0), math.sqrt(40.5), 20, 0.1)
+    assert far.guarantee.spend(far.params)[0] == pytest.approx(wanted, rel=1e-9)
     half = made.guarantee.spend(made.params._replace(mechanism_scale=0.5))[0]
     assert half == vector_epsilon(code._replace(trials=20 * 153.0), math.sqrt(4.5), 20, 0.1)
     assert made.guarantee.spend(made.params._replace(mechanism_scale=0.0)) == (math.inf, 0.0)

@@ -275,3 +275,17 @@ def test_a_mean_of_2_24_and_more_rewards_is_the_exact_one():
             mean, rest = moved_mean(mean, rest, np.float32(1 - first), inverse)
         share = 199 / (2**24 + 199)
         assert abs(float(mean) + float(rest) - (1 - share if first else share)) < 1e-12
+
+
+def test_statistics_without_noise_keep_what_rounding_leaves_out():
+    """64 rewards of 2 after 2^26 of 1: theta = 1 + 64 / (2^26 + 64); a float32 of 1 does not move by 2^-26."""
+    made = a.linear_thompson(num_arms=3, dim=2, horizon=2**27)
+    draws, params = Draws(np.uint32(0), "alg", np.float32, long=True), jax.tree.map(np.float32, made.params)
+    one, none = np.float32(1), np.float32(0)
+    step = uncompiled(lambda p, s, x, y: made.program.update(p, s, draws, np.int32(1), (), (x, y), 1)[0])
+    state = uncompiled(lambda p: made.program.init(p, draws))(params)
+    state = state._replace(inverse=(np.float32(2.0**-26), none, np.float32(2.0**-26)), theta=(one, none))
+    for _ in range(64):
+        state = step(params, state, (one, none), np.float32(2))
+    gained = np.float64(state.theta[0]) - 1 + np.float64(state.rest[1][0])
+    assert gained == pytest.approx(64 / (2**26 + 64), rel=1e-3)

@@ -97,6 +97,11 @@ def test_every_rule_by_its_definition():
     group = np.array([0, 1, 2, 3, 4, 5, 0, 1, 2, 3], np.int32)
     means = np.array([points[group == g].mean(0) for g in range(6)])
     close(ruled("median_of_means", points, 2, 6, group), literal_median(means))
+    close(ruled("trimmed_mean", points[:7], 3), np.median(points[:7], axis=0))  # one of seven is left
+    group = np.array([*range(9), 0], np.int32)  # three of ten: nine groups
+    means = np.array([points[group == g].mean(0) for g in range(9)])
+    close(ruled("median_of_means", points, 3, 9, group), literal_median(means))
+    assert agents.count_attackers(0.29, 50) == 15  # 14.499999999999998 in floating point
 
 
 @pytest.mark.parametrize("name", AGGREGATION_RULES)
@@ -256,9 +261,11 @@ def spent(**settings):
 
 
 def test_what_is_spent_is_what_is_claimed():
-    for form in ("tree", "increment"):
+    for form in ("tree", "increment", "counter"):
         found = [spent(privacy=form, epsilon=4.0, calibration=c, horizon=9 * L) for c in ("exact", "zcdp", "paper")]
         close(found, [4, 2.96, 0.32], rtol=0.02)
+        assert made(privacy=form, epsilon=4.0, node_scale=0.0).params.node_scale == 0.0
+        assert spent(privacy=form, epsilon=4.0, node_scale=0.0) == math.inf
     assert spent(privacy="tree", epsilon=1.5, horizon=11 * L) == pytest.approx(1.5)
     claim, params = made(privacy="tree", epsilon=1.0).guarantee, made(privacy="tree", epsilon=1.0).params
     assert (claim.model, claim.unit, claim.scales) == ("federated", "message", ("mechanism_scale",))

@@ -68,9 +68,11 @@ def test_a_round_after_every_window_is_the_fixed_schedule(privacy):
     assert made.program is not byzantine_ucb(**MEAN).program
 
 
-def test_rounds_come_when_the_determinant_has_grown():
+@pytest.mark.parametrize("window", [1, 2])
+def test_rounds_come_when_the_determinant_has_grown(window):
     threshold = 2.0
-    kept, _, made = served(schedule="determinant", threshold=threshold)
+    given = {"schedule": "determinant", "threshold": threshold, "window": window, "horizon": window * WINDOWS + 1}
+    kept, _, made = served(**given, compiled=window == 1)
     c = made.params.constants
 
     def level(k):
@@ -80,7 +82,7 @@ def test_rounds_come_when_the_determinant_has_grown():
     for k in range(1, WINDOWS + 1):
         own = GRAMS[last:k].astype(np.float64).sum(0) / N
         growth = max(np.linalg.slogdet(matrix + u)[1] for u in own) - np.linalg.slogdet(matrix)[1]
-        if growth * (k - last) > threshold:
+        if growth * window * (k - last) > threshold:
             matrix = GRAMS[:k].astype(np.float64).mean(1).sum(0) + level(k + 1) * np.eye(D)
             theta = np.linalg.solve(matrix, VECTORS[:k].astype(np.float64).mean(1).sum(0))
             last, rounds = k, rounds + 1
@@ -89,6 +91,17 @@ def test_rounds_come_when_the_determinant_has_grown():
     assert 3 <= rounds <= WINDOWS // 3
     np.testing.assert_array_equal(made.program.diagnose(made.params, jax.tree.map(lambda x: x[-1], kept))["bytes_sent"],
                                   4 * 9 * rounds)  # fmt: skip
+
+
+def test_windows_without_a_round_show_and_change_nothing():
+    kept, shown, _ = served(schedule="determinant", threshold=2.0, privacy="tree", node_scale=0.0, compiled=False)
+    silent = np.diff(kept.unsent.rounds, prepend=0) == 0
+    assert silent.any() and not silent.all()
+    for part in shown:
+        np.testing.assert_array_equal(np.isnan(part).reshape(len(part), -1).all(1), silent)
+    never = {"schedule": "determinant", "threshold": 1e9, "aggregate": "geometric_median"}
+    for memory in served(GRAMS[:5], VECTORS[:5], compiled=False, **never)[0].memory:
+        assert not memory.value.any() and (memory.weights == 1 / N).all()  # as before the first median
 
 
 def test_the_time_of_a_round_tells_one_agent_what_another_saw():

@@ -94,6 +94,17 @@ def test_users_spend_what_the_binary_tree_spends_with_less_noise(form, preset):
     (event,) = other.guarantee.events(other.params)
     assert event.times == 1 and event.mechanism == "gaussian"
     assert other.params.statistics.ridge < tree.params.statistics.ridge
+    if preset == "theory":  # 900 has 10 bits, and the preset counts 11 nodes
+        sums = mechanisms.counter(form, horizon=900)
+        share = sums.column_norm / math.sqrt(10) * sums.deviation(np.arange(1, 901)).max() / math.sqrt(11)
+        assert other.params.statistics.ridge == pytest.approx(share * tree.params.statistics.ridge, rel=1e-6)
+
+
+def test_agents_choose_which_error_is_least():
+    build = partial(byzantine_ucb, **SHAPE, horizon=T, window=1, privacy="counter", epsilon=2.0)
+    norms = [mechanisms.counter("blt", horizon=T - 1, error=error).column_norm for error in ("max", "mean")]
+    scales = [build(counter_error=error).params.node_scale for error in ("max", "mean")]
+    assert scales[0] / scales[1] == pytest.approx(norms[0] / norms[1], rel=1e-9) and norms[0] > 1.05 * norms[1]
 
 
 def test_ridges_follow_the_noise():
