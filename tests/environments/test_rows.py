@@ -353,6 +353,11 @@ def test_runs_say_what_regret_is_against_and_that_rows_repeat(tmp_path):
     ((_, ratio, text, _),) = doubts_of_repeats(gaussian, table)
     one, three = (jb.mechanisms.gaussian_epsilon(moved, 1.0, 0.01) for moved in (1, 3))
     assert ratio == pytest.approx(three / one) and text.endswith(f"spends {three:.3g} (a group of 3)")
+    shuffled = gaussian._replace(guarantee=gaussian.guarantee._replace(model="shuffle"))
+    assert [ratio for _, ratio, *_ in doubts_of_repeats(shuffled, table)] == [pytest.approx(three / one)]
+    told = central(horizon=90)
+    whole = told._replace(guarantee=told.guarantee._replace(events=lambda params: ()))
+    assert [ratio for _, ratio, *_ in doubts_of_repeats(whole, table)] == [pytest.approx(3)]
 
 
 def test_a_log_that_is_played_as_labels_is_said():

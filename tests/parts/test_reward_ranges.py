@@ -184,6 +184,8 @@ def test_htinf_reads_losses_of_a_size():
     (text,) = said(htinf, GAUSSIAN)  # whose losses are -2 and -4: worse than uniform play
     assert "E|1 - X|^2 of arm 1 is at least 4.099^2, above that of tail_scale = 2.449: declare at least 4.1;" in text
     assert said(htinf, mild) == said(htinf, GAUSSIAN, tail_scale=4.1) == []
+    (text,) = said(htinf, jb.environments.gaussian_arms(means=[0.0, -3.0]))  # |1 + 3| = 4, and sqrt(10) - 1 is less
+    assert "E|1 - X|^2 of arm 1 is at least 4^2, above that of tail_scale = 2.449: declare at least 4;" in text
     heavy = jb.environments.student_arms(means=[0.0, 0.5], df=1.9)
     assert "lower tail_index" in said(htinf, heavy)[0] and said(htinf, heavy, tail_index=1.2) == []
     assert said(htinf, catalogue.arms()) == said(htinf, catalogue.losses()) == []

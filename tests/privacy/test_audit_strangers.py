@@ -214,6 +214,9 @@ def test_a_claim_holds_what_is_given_and_what_the_world_says():
     claim = strangers.read_claim(learner, None, False, **about)
     assert claim[2:11] == (9, 0.5, 0.25, "reward", "local", False, (0, 1), 5, None) and claim.name == "<lambda>"
     assert claim.stranger.arguments == {"num_arms": 5, "epsilon": 0.5, "delta": 0.25}
+    built = jb.foreign(lambda num_arms, scale=1.0: None)(num_arms=3, scale=0.5)
+    claim = strangers.read_claim(strangers.stranger_factory(built), None, False, **about)
+    assert claim.stranger.arguments == {"num_arms": 3, "scale": 0.5} and claim.num_arms == 3
     # two arms, and when one was played: three numbers a play
     assert claim_of(horizon=2**18 // 3).horizon == 87_381
     with pytest.raises(
@@ -343,6 +346,11 @@ def test_runs_come_in_the_order_of_their_seeds_whatever_process_plays_them():
     assert (kind, number, contexts) == ("many", 7, None) and rewards.tolist() == [[0, 0], [1, 1], [0, 0]]
     crew.most = 50
     assert len(crew.draw_fresh(stream, 100)) == 100 and [len(request[2]) for request in one.asked[2:]] == [50]
+    users = CLAIMS["user"]  # the private one's other features are shown
+    private = strangers.PrivateRow("1", 1.0, "with the opposite features")
+    edited = strangers.make_stream(users, pattern_of(users, "0"), private, 1)
+    list(strangers.Crew(users, [one], Seeds(0)).play_streams([(edited, seeds[:2])]))
+    np.testing.assert_array_equal(one.asked[-1][3][0][1], -users.contexts[1])
 
 
 def test_how_far_runs_are_apart_by_hand():

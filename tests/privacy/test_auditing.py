@@ -19,7 +19,8 @@ from jaxbandits.auditing import Edit, confidence_bounds, differences, neighbours
 from jaxbandits.auditing.differences import Differences
 from jaxbandits.auditing.transcripts import Seen, Shown
 from jaxbandits.mechanisms import gaussian_event, laplace_event
-from jaxbandits.protocol import Algorithm, Environment, Moments, Report, Span
+from jaxbandits.protocol import Algorithm, Environment, Moments, Program, Report, Span
+from jaxbandits.random import Draws
 
 a, e = jb.algorithms, jb.environments
 INF, NAN = math.inf, math.nan
@@ -470,6 +471,33 @@ def takes(monkeypatch):
 LOCAL = {"num_arms": 2, "horizon": 40}
 
 
+def test_an_audit_plays_in_the_environment_that_it_is_given(monkeypatch):
+    in_numpy(monkeypatch, released)
+    many, seen = transcripts._many, []
+
+    def find(algorithm, environment):
+        seen.append(environment.params.means.tolist())
+        return NOTHING
+
+    def play(*given):
+        seen.append(np.asarray(given[2].environment.means).tolist())
+        return many(*given)
+
+    monkeypatch.setattr(importlib.import_module("jaxbandits.auditing.audit"), "find_differences", find)
+    monkeypatch.setattr(transcripts, "_many", play)
+    world = e.bernoulli_arms(means=[0.125, 0.9375])
+    jb.audit(a.ldp_ucb(**LOCAL, epsilon=2.0), runs=2000, environment=world, pairs=[(Edit(1, 1.0), Edit(1))])
+    assert len(seen) > 2 and all(means == [0.125, 0.9375] for means in seen)
+
+
+def test_at_a_larger_delta_no_more_is_claimed(monkeypatch, unseen):
+    in_numpy(monkeypatch, released)
+    made = a.ldp_ucb(**LOCAL, epsilon=2.0)  # whose events say 2
+    low = made._replace(guarantee=made.guarantee._replace(spend=lambda params: (0.5, 0.0)))
+    (bound,) = jb.audit(low, runs=2000, delta=0.1, pairs=[(Edit(1, 1.0), Edit(1))]).bounds
+    assert bound.claimed == 0.5
+
+
 def test_half_of_the_runs_choose_and_half_count_and_all_deltas_hold_together(monkeypatch, unseen):
     in_numpy(monkeypatch, released)
     numbers, every = takes(monkeypatch)
@@ -841,6 +869,33 @@ def test_differences_of_two_runs_by_hand():
     tiny = base.copy()
     tiny[:, 1] += [1e-4, 0]
     assert held(show(base), show(tiny))[:2] == (4, 1)
+
+
+def test_users_may_have_another_arm_in_whole_runs(monkeypatch):
+    seen = []
+
+    class Enough(Exception):
+        pass
+
+    def many(setting, params, environment, edits, seeds):
+        seen.append((setting.arms, np.unique(edits.arm).tolist()))
+        raise Enough
+
+    monkeypatch.setattr(transcripts, "_many", many)
+    rows = a.ldp_linucb(num_arms=3, dim=2, horizon=40, models="per_arm", epsilon=1.0, delta=0.2)
+    for made in (BY_USERS, rows):
+        with pytest.raises(Enough):
+            differences.find_differences(made, transcripts.default_environment(made))
+    assert seen == [(False, [-1, 0, 1]), (True, [-1, 0, 2])]
+
+
+def test_only_clients_and_relay_draw_anew():
+    told_at = lambda place: lambda *given: (given[0], int(given[place].seed))
+    places = {"init": 1, "act": 2, "encode": 2, "update": 2, "relay": 1, "close": 2}
+    alone = transcripts.clients_alone(Program(**{name: told_at(place) for name, place in places.items()}))
+    draws, own = Draws(np.uint32(0), "x"), transcripts.Clients("params", np.uint32(7))
+    found = {n: getattr(alone, n)(own, *([()] * (p - 1)), draws) for n, p in places.items()}
+    assert found == {name: ("params", 7 if name in ("encode", "relay") else 0) for name in places}
 
 
 def test_what_is_looked_for_by_hand():

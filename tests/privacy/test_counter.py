@@ -216,6 +216,26 @@ def test_laplace_noise_of_k_ary_numbers_has_its_variance_and_is_shared():
     assert _shared(14, 15, 5) == 6
 
 
+def test_laplace_noise_of_k_ary_numbers_by_hand():
+    """Base 3: 1, 3 - 1, 3 and 3 + 1; what is taken has noise of its own."""
+    count = mechanisms.counter("k_ary", horizon=4, arity=3)
+
+    class Told:  # 100 t + 10 level, and 1 more for a block that is taken
+        def laplace(self, t, shape):
+            level, side = jnp.indices(shape, jnp.int32)[:2]
+            return (100 * t + 10 * level + side).astype(jnp.float32)
+
+    @uncompiled
+    def released(t):
+        def step(state, t):
+            state = count.add(count.params, state, jnp.float32(0), Told(), t)
+            return state, count.release(count.params, state)
+
+        return jax.lax.scan(step, count.init((), jnp.float32), t)[1]
+
+    assert released(np.arange(1, 5, dtype=np.int32)).tolist() == [100, 210 - 101, 210, 210 + 400]
+
+
 def _shared(s, t, arity, h=4):
     """Covariance of the noises of two sums: 2 for every signed block that both use."""
 
@@ -405,6 +425,9 @@ def test_values_of_others():
     assert build("tree", horizon=1000, arity=4).column_norm == norm("tree", horizon=1000)  # which reads no arity
     assert k_ary.best_arity(1000, "max") == 13 and norm("k_ary", horizon=1000) == 3
     assert k_ary.best_arity(64, "mean") == 13 and norm("k_ary", horizon=64, error="mean") == 2
+    # of 30: a digit of base 61 has sqrt(15.5) = 3.937 on average, two of base 9 2 sqrt(3.9) = 3.950, at most 2 sqrt(7)
+    assert (norm("k_ary", horizon=30, error="mean"), norm("k_ary", horizon=30)) == (1, 2)
+    assert build("k_ary", horizon=30, error="mean").size == 60
     assert build("k_ary", horizon=40, arity=3).deviation(5) == pytest.approx(2.44948974, abs=1e-8)
     for form, ratios in (
         ("blt", (1.85, 1.81)),

@@ -204,6 +204,9 @@ def test_many_equal_releases_cost_less_than_their_sum():
     assert 4 + 2 * math.log(1 - 1e-3) <= m.compose(mixed, 1e-3)[0] < 4.5
     # 1,000 deltas of their own use up the delta asked for: the sum alone is true
     assert m.compose([m.other_event("binomial", "sums", 0.01, 1e-6, times=1000)], 1e-5) == pytest.approx((10, 1e-3))
+    # a failure alone takes its delta: (0, 0.1) leaves (0.2 - 0.1) / 0.9 for Laplace noise, 1 + 2 log(1 - that)
+    failing = [m.other_event("x", "y", 0.0, 0.1), m.laplace_event("z", 1.0, 1.0)]
+    assert 1 + 2 * math.log(1 - 0.1 / 0.9) <= m.compose(failing, 0.2)[0] < 1 + 2 * math.log(0.9) + 1e-3
     halves = [m.laplace_event(x, 0.1, 1.0, 100) for x in "xy"]
     assert m.compose(halves, 1e-5) == m.compose([m.laplace_event("x", 0.1, 1.0, 200)], 1e-5)
     # delta covers both: two bits are 0.5987^2 - 0.4013^2 = 0.197 apart; Laplace 1 - e^-0.05 and Gaussian 0.0399 add up
@@ -537,6 +540,7 @@ def test_a_group_pays_for_its_size():
     assert compose(repeat([normal], 3, own=False), 1e-5) == compose([three], 1e-5)
     assert compose(repeat([normal], 9, own=True), 1e-5) == compose([three], 1e-5)
     assert compose(repeat([pure], 3, own=False)) == compose(repeat([pure], 3, own=True)) == (1.5, 0.0)
+    assert compose(repeat([pure._replace(times=2)], 3, own=True)) == (3.0, 0.0)  # 2 times 3 of 1/2
     loose = m.other_event("x", "y", 0.5, 1e-6)
     epsilon, delta = compose(repeat([loose], 3, own=False), 1e-3)
     assert epsilon == 1.5 and delta == pytest.approx(1e-6 * (1 + math.exp(0.5) + math.exp(1.0)), rel=1e-9)

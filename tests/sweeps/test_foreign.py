@@ -4,6 +4,7 @@ import functools
 import importlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -51,6 +52,60 @@ def test_what_a_learner_is_told():
     player = Player(stranger_of(Told, losses=True, seeded=True), 1)
     assert player.play(Rows(None, rewards[:2]))[0] == [0, 1]
     assert player.learner.told == [(0, 1 - 0.0), (1, 1 - 0.3)]
+
+
+def test_losses_are_told_and_rewards_viewed_as_many_as_every_run_has():
+    rewards = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
+    player = Player(stranger_of(Told, losses=True, view=lambda learner, arm, reward: reward), 0)
+    played, seen = player.play(Rows(None, rewards[:2]))
+    assert player.learner.told == [(1, 1 - 0.2), (0, 1 - 0.3)]
+    assert played == [1, 0] and np.concatenate(seen).tolist() == [0.2, 0.3]
+    # arms 1 0 1 and 0 1 0: a number for each play of arm 1
+    some = stranger_of(Told, seeded=True, view=lambda learner, arm, reward: [reward] * arm)
+    assert play_many(some, [0, 1], Rows(None, rewards))[1].tolist() == [[0.2], [0.4]]
+
+
+def test_who_is_shown_contexts_and_told_losses():
+    kinds = {"arms": (False, False), "losses": (True, False), "decision set": (False, True), "row": (False, True)}
+    for kind, wanted in kinds.items():
+        made = strangers.learner_of(jb.foreign(Told, plays_on=kind)().program).stranger()
+        assert (made.losses, made.contexts) == wanted, kind
+
+
+@pytest.mark.parametrize("part", ["ask", "tell", "diagnose", "view"])
+def test_every_function_of_a_module_beside_travels(part, tmp_path, monkeypatch):
+    (tmp_path / "functions_beside.py").write_text("def f(*given):\n    return 5\n")
+    with monkeypatch.context() as path:
+        path.syspath_prepend(tmp_path)
+        beside = importlib.import_module("functions_beside")
+    packed = strangers._pickle(stranger_of(Told, **{part: beside.f}))
+    monkeypatch.delitem(sys.modules, "functions_beside")
+    assert getattr(Stranger(*pickle.loads(packed)), part)() == 5
+
+
+def test_every_function_of_a_learner_names_its_runs():
+    def identity(**given):
+        made = jb.foreign(Told, version=1, **given)()
+        return json.dumps(strangers.learner_of(made.program).identity())
+
+    zero, one = lambda *_: 0, lambda *_: 1
+    found = [identity(), *(identity(**{name: f}) for name in ("ask", "tell", "diagnose") for f in (zero, one))]
+    assert len(set(found)) == 7
+
+
+def test_a_world_goes_on_in_the_next_block_where_it_stood():
+    """It pays how many blocks it has shown; each run begins with 0. The last block ends a run of 150 plays, or of 8."""
+    for horizon, plays, lengths in ((150, 64, (64, 64, 22)), (8, 4, (4, 4))):
+        tape = object.__new__(strangers_engine.Tape)
+        tape.dtype, tape.horizon, tape.plays, tape.shows, tape.case = "float32", horizon, plays, False, ()
+        tape.begin = lambda case, seed: 0
+        tape.block = lambda case, seed, state, first: ((), np.full((plays, 2), state), (), state + 1)  # noqa: B023
+        found = [
+            (x.seed, x.first, len(x.rows.rewards), int(x.rows.rewards[0, 0]), x.last)
+            for x in tape.draw_blocks([7, 8], jax.local_devices()[0])
+        ]
+        ends = len(lengths) - 1
+        assert found == [(s, plays * k, n, k, k == ends) for s in (7, 8) for k, n in enumerate(lengths)]
 
 
 def test_views_are_numbers_of_each_play():

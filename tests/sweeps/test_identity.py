@@ -387,6 +387,8 @@ def test_numbers_changed_in_place_are_seen_and_used():
     made = E.bernoulli_arms(means=[0.25, 0.75])
     with pytest.raises(ValueError, match="read-only"):  # its arguments would not be its own any more
         made.params.means[:] = [0.75, 0.25]
+    with pytest.raises(ValueError, match="read-only"):  # whole numbers, of which params hold another array
+        A.phased_elimination(actions=np.eye(3, dtype=int), horizon=40, epsilon=1.0).config["actions"][0, 0] = 2
     other = np.array([0.75, 0.25])
     made = made._replace(params=made.params._replace(means=other))
     made.facts["means"] = other

@@ -32,6 +32,19 @@ def told(environment, dtype="float32", algorithm=None):
     return [text for _, _, text, _ in assumptions.doubts_of_precision(algorithm, environment, dtype)]
 
 
+def test_every_cell_has_its_own_horizon_program_and_world():
+    world = catalogue.ALGORITHMS["online_ucb"].environment()
+    learner = partial(a.online_ucb, num_arms=3, dim=3, epsilon=1.0)
+    cells = [("plain", a.uniform(num_arms=3, horizon=2**22 + 1), world, None)]
+    cells += [("one", learner(horizon=horizon), world, None) for horizon in (2**22, 2**22 + 1)]
+    with pytest.warns(UserWarning, match=r"^one: its float32 sums hold 4,194,304 plays.*the worst of 1 among 2 points"):
+        assumptions.warn(cells, "float32", stacklevel=1)
+    made = a.uniform(num_arms=2, horizon=9)
+    worlds = [("x", made, one, None) for one in (e.bernoulli_arms(means=[0.2, 0.5]), ALIKE["bernoulli"])]
+    with pytest.warns(UserWarning, match="^x: means of arms differ by 1e-09"):
+        assumptions.warn(worlds, "float32", stacklevel=1)
+
+
 @pytest.mark.parametrize("name", ALIKE)
 def test_arms_that_float32_takes_for_equal_are_named(name):
     assert any("means of arms differ by" in text for text in told(ALIKE[name]))

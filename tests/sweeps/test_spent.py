@@ -51,6 +51,12 @@ def test_a_legend_says_in_which_direction_a_spend_differs(ds):
         assert spending.legend(ds.assign_coords(epsilon_spent=told))["ldp"] == f"ldp (spends {words})"
 
 
+def test_a_delta_that_is_no_argument_is_told_of():
+    made = a.ldp_linucb(num_arms=3, dim=2, horizon=50, epsilon=1.0, delta=0.1)
+    ((about, size, text, _),) = doubts_of_spending(made._replace(config={"horizon": 50, "epsilon": 1.0}))
+    assert (about, size) == ("delta", pytest.approx(5.0)) and text.startswith("delta = 0.1 exceeds 1 / horizon = 0.02")
+
+
 def test_a_label_warns_once_of_its_spend_and_once_of_its_delta():
     algorithms = {f.func.__name__: partial(f, epsilon=10.0) for f in PUBLISHED} | {"plain": a.linucb}
     algorithms["exact"] = partial(a.ldp_linucb, epsilon=10.0)
