@@ -394,9 +394,9 @@ def _command(given, command: str) -> str:
         words, options = [given.name, *(["--full"] if given.full else [])], ["out", "format"]
         words += [word for own in given.own for word in ("--with", own)]
     else:
-        words, options = [str(given.file)], ["out", *(["shard"] if command == "worker" else []), "seeds", "engine"]
+        words, options = [str(given.file)], ["out", "shard", "seeds", "engine", "format"]
     for option in options:
-        value = getattr(given, option)
+        value = getattr(given, option, None)
         if value not in (None, "png", "local"):  # the defaults
             words += [f"--{option}", str(value)]
     return shlex.join(["jaxbandits", command, *words])

@@ -24,10 +24,12 @@ def compact(x: float, digits: int | None = None) -> str:
 
     >>> compact(2.5e6), compact(0.0000123), compact(1234.5678, digits=2), compact(math.inf)
     ('2.5M', '1.23e-5', '1,200', '∞')
+    >>> compact(-2.5e6), compact(-0.0000123), compact(-1234.5678), compact(-math.inf), compact(999_999.7)
+    ('-2.5M', '-1.23e-5', '-1,234.57', '-∞', '1M')
     """
     if math.isinf(x):
-        return "∞"
-    x = x if digits is None else float(f"{x:.{digits}g}")
+        return "∞" if x > 0 else "-∞"
+    x = float(f"{x:.{6 if digits is None else digits}g}")
     for unit, letter in ((1e9, "G"), (1e6, "M")):
         if abs(x) >= unit:
             return f"{x / unit:g}{letter}"

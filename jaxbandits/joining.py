@@ -83,7 +83,8 @@ def concat(datasets: Sequence[xr.Dataset], dim: Literal["seed", "algorithm"]) ->
                 part["algorithm"].values.tolist() if x is None else x for x, part in zip(told, parts, strict=True)
             ]
             joined[name].attrs[TAKERS] = json.dumps(list(dict.fromkeys(itertools.chain(*taking))))
-    return joined.assign_attrs(_attributes(parts, configs, joined["seed"].values))
+    joined.attrs = _attributes(parts, configs, joined["seed"].values)
+    return joined
 
 
 def _only_once(parts: Sequence[xr.Dataset], dim: str) -> None:

@@ -70,9 +70,10 @@ def draw(
     long = [d for d in axes if ds.sizes[d] > 1]
     select = {d: ds[d].values[:1] for d in long if d != key}
     shown, text, max_panels = ds, caption, len(SHAPES)
-    if len(long) == 1 and ds.sizes[long[0]] > max_panels:
-        shown = ds.isel({long[0]: spread_places(ds.sizes[long[0]], max_panels)})
-        text = f"{max_panels} of {ds.sizes[long[0]]} values shown. {caption}".strip()
+    panels = key if len(long) > 1 else (long or [None])[0]
+    if panels in long and ds.sizes[panels] > max_panels:
+        shown = ds.isel({panels: spread_places(ds.sizes[panels], max_panels)})
+        text = f"{max_panels} of {ds.sizes[panels]} values shown. {caption}".strip()
     dotted = figure.get("dotted", ())
     curves: dict[str, Any] = {"select": select if len(long) > 1 else None, "dotted": dotted, "caption": text}
     pictures = {"regret": plot.regret(shown, **curves)}

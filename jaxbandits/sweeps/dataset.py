@@ -61,6 +61,7 @@ def plan_of_runs(plan: Plan, cells: Sequence[int], seeds: range) -> tuple[Plan, 
     part = part._replace(groups=[group for group in groups if group.cells])
     part = part._replace(times={cell.horizon: plan.times[cell.horizon] for cell in part.cells})
     part = part._replace(constant_along={label: plan.constant_along[label] for label in labels})
+    part = part._replace(takers={key: [x for x in who if x in labels] for key, who in plan.takers.items()})
     return part._replace(identities=tuple(plan.identities[c] for c in found if plan.identities)), found
 
 

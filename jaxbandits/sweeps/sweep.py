@@ -173,7 +173,9 @@ def config_of(given: dict[str, Any], *, brief: bool = False) -> dict[str, Any]:
     release that adds arguments writes the same for the same run.
     """
     rest = dict(given)
-    grid = rest.pop("grid") or {}
+    grid, seeds = rest.pop("grid") or {}, rest.get("seeds")
+    if isinstance(seeds, range):
+        rest["seeds"] = [seeds.start, seeds.stop]
     written = {key: _part_as_json(x, brief) if key in PARTS else jsonable(x) for key, x in rest.items()}
     return written | {"grid": {"+".join(k) if isinstance(k, tuple) else str(k): jsonable(v) for k, v in grid.items()}}
 

@@ -292,6 +292,12 @@ def test_tuning_of_the_base():
     assert make(base=exp3_ix, epsilon=0.1).params.base.learning_rate == math.sqrt(2 * math.log(3) / 3000)
 
 
+@pytest.mark.parametrize("num_arms", [33, 100])
+def test_many_arms_that_are_alike_share_the_lead(num_arms):
+    found = uncompiled(leader_probability)(np.zeros(num_arms, np.float32), np.int32(num_arms - 1))
+    assert float(found) == pytest.approx(1 / num_arms, rel=2e-4)
+
+
 def test_a_given_rate_and_mixing_are_taken():
     sizes = {"num_arms": 3, "horizon": 100}
     assert exp3_ix(**sizes, learning_rate=0.3, mixing=0.05).params == (0.3, 0.05)

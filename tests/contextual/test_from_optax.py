@@ -15,7 +15,9 @@ from reference import optimizers as literal
 from uncompiled import uncompiled
 
 import jaxbandits as jb
+from jaxbandits.contract import operations
 from jaxbandits.learners.from_optax import State
+from jaxbandits.learners.transformations import begin, step
 
 ROUNDS, DIM, RADIUS = 60, 4, 0.8
 
@@ -212,3 +214,18 @@ def test_the_radius_is_data():
 
     for bound in (0.5, 2.0):
         assert np.linalg.norm(end(bound)) == pytest.approx(bound, rel=1e-6)
+
+
+def test_no_sum_of_a_step_is_left_to_xla():
+    def branching(g, state, x=None):
+        return jax.lax.cond(g[0] > 0, lambda g: g * jnp.sum(g), lambda g: -g, g), state
+
+    point, again = jnp.zeros(4), jax.checkpoint(lambda g: g * jnp.sum(g))
+    for update in (
+        branching,
+        lambda g, state, x=None: (g * jnp.vdot(g, g), state),
+        lambda g, state, x=None: (again(g), state),
+    ):
+        made = optax.GradientTransformation(lambda x: (), update)
+        program = jax.make_jaxpr(lambda g: step(made, g, begin(made, point), point))(point)  # noqa: B023
+        assert not {"reduce_sum", "dot_general"} & {one.primitive.name for one in operations(program.eqns)}

@@ -315,6 +315,17 @@ def test_projection_satisfies_kkt():
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), radius, rtol=1e-6)
 
 
+def test_rounds_may_be_a_number_of_the_host():
+    make = partial(jb.learners.maler, dim=3, theta_bound=1.0, gradient_bound=2.0)
+    state = uncompiled(make(horizon=20_000, num_rounds=64).init)()
+    assert state.tilt == 0.25 / 8 and (state.log_weights > -100).sum() == 2 * 4 + 1  # ceil(log2(64) / 2) + 1 pairs
+    long, short = (
+        uncompiled(partial(run, learner))(stream(2, 20, 3, 2.0))[0]
+        for learner in (make(horizon=20_000, num_rounds=64), make(horizon=64))
+    )
+    np.testing.assert_allclose(long, short, atol=1e-6)
+
+
 def test_projection_at_the_edges():
     project_one, A, inside = uncompiled(jb.learners.project_ellipsoid), np.diag([4.0, 1.0]), np.float32([0.3, -0.9])
 
@@ -329,6 +340,8 @@ def test_projection_at_the_edges():
     assert project([5.0], [[1e-20]], 1.0) == 1.0
     for far in (1e17, 1e30):  # where a square would overflow: the direction of A y is left
         np.testing.assert_allclose(project([far, far], A, 2.0), np.array([8, 2]) / 17**0.5, atol=1e-6)
+    whole = project_one(np.array([2, 1], np.int32), np.diag([4, 1]).astype(np.int32), np.int32(1))
+    np.testing.assert_allclose(whole, reference.project_ellipsoid(np.array([2.0, 1.0]), A, 1.0), atol=1e-6)
     with jax.enable_x64(True):
         exact = reference.project_ellipsoid(np.array([2.0, 1.0]), A, 1.0)
         np.testing.assert_allclose(project([2.0, 1.0], A, 1.0, np.float64), exact, atol=1e-12)

@@ -11,6 +11,7 @@ from dealt import dealt, others
 import jaxbandits as jb
 from jaxbandits import agent_file, catalogue
 from jaxbandits.agents import context_sizes
+from jaxbandits.ask_tell import Behind, note_behind
 from jaxbandits.random import Draws
 
 # windows of several plays, spans that are closed, agents, a shuffler
@@ -101,10 +102,11 @@ def test_an_agent_says_what_it_spends(tmp_path):
     plain.tell(1.0)
     assert plain.spent() == (float("inf"), 0.0)
     # a guarantee for rewards in [-1, 1], which an agent remembers in its file
-    bounded = jb.agent("phased_elimination", actions=np.eye(2), horizon=50, epsilon=4.0)
-    for reward, epsilon in ((1.0, 4.0), (-1.5, np.inf), (0.0, np.inf)):
-        bounded.tell(np.full(len(bounded.ask()), reward))
-        assert bounded.spent() == (pytest.approx(epsilon), 0.0)
+    for beyond in (-1.5, np.nan):
+        bounded = jb.agent("phased_elimination", actions=np.eye(2), horizon=50, epsilon=4.0)
+        for reward, epsilon in ((1.0, 4.0), (beyond, np.inf), (0.0, np.inf)):
+            bounded.tell(np.full(len(bounded.ask()), reward))
+            assert bounded.spent() == (pytest.approx(epsilon), 0.0)
     assert jb.load_agent(bounded.save(tmp_path / "agent.npz")).spent() == (np.inf, 0.0)
 
 
@@ -136,6 +138,13 @@ def test_spans_go_on_through_files(tmp_path):
         filed = jb.load_agent(filed.save(tmp_path / "agent.npz"))
         played, spans = played + len(arms), spans + 1
     assert spans > 2
+    short, sizes = jb.agent(jb.algorithms.phased_elimination(**made), horizon=5), []
+    while sum(sizes) < 5:
+        sizes.append(len(short.ask()))
+        short.tell(np.full(sizes[-1], 0.5))
+    assert sum(sizes) == 5
+    with pytest.raises(ValueError, match="has made all 5 plays"):
+        short.ask()
 
 
 def test_plays_that_wait(tmp_path):
@@ -150,6 +159,9 @@ def test_plays_that_wait(tmp_path):
     agent = jb.load_agent(agent.save(tmp_path / "agent.npz"))
     assert agent.waiting == (None, 7)
     agent.forget(event=7)
+    assert repr(agent).endswith(
+        ": 3 of 50 plays chosen, 1 wait for rewards"
+    )  # what was forgotten is played all the same
     with pytest.raises(ValueError, match="no play waits"):  # 7 was asked last
         agent.tell(1.0)
     lockstep = jb.agent("successive_elimination", num_arms=2, horizon=50)
@@ -190,10 +202,21 @@ def test_a_state_goes_on_with_what_waits_and_what_was_spent():
     asked = jb.agent("ucb1", **arms)
     asked.ask()
     other = jb.agent("ucb1", **arms, state=asked.state)
-    assert other.waiting == (None,)
+    assert other.waiting == (None,) and other.spent() == (0.0, 0.0)
     asked.tell(0.5), other.tell(0.5)
     assert asked.ask() == other.ask()
     assert jb.agent(jb.algorithms.ucb1(**arms), horizon=20).horizon == 20
+
+
+def test_the_lane_of_its_seed_goes_on():
+    made = {"num_arms": 2, "horizon": 50}
+    learner = jb.agent("ucb1", **made).state.learner
+    lanes = jax.tree.map(lambda x: np.stack([np.asarray(x) + np.asarray(i, x.dtype) for i in range(4)]), learner)
+    note_behind(lanes, Behind(40, range(3, 7)))
+    found = jb.agent("ucb1", **made, seed=5, state=lanes)
+    jax.tree.map(lambda x, y: np.testing.assert_array_equal(x, y[2]), found.state.learner, lanes)
+    with pytest.raises(ValueError, match="seed = 2 is no lane of this state"):
+        jb.agent("ucb1", **made, seed=2, state=lanes)
 
 
 def test_what_does_not_fit_is_said_in_words():

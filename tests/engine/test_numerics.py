@@ -1,5 +1,7 @@
 """Fixed-order sums, ties, compensated sums, small linear algebra."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -157,3 +159,38 @@ def test_numbers_kept_for_arms_are_those_of_numpy_wherever_their_lanes_lie(axes)
     assert_array_equal(together, expected)
     assert_array_equal(best, expected.argmax(-1))
     assert_allclose(total, 2 * expected.sum(-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("number", [5, 40])
+def test_one_number_an_arm_in_both_forms(number):
+    """Scalars apart, and beyond 32 arms one array: whole numbers, of which the largest comes twice."""
+    arm, value = number - 2, np.float32(2.5)
+    x = np.random.default_rng(number).integers(-9, 9, number).astype(np.float32)
+    x[[1, number - 1]] = 9
+
+    @uncompiled
+    def found(x, arm, value):
+        x = columns.from_array(x)
+        assert isinstance(x, tuple) == (number <= numerics.UNROLL)
+        marks = columns.marks(x, arm)
+        changed = columns.replace_entry(x, arm, value), columns.add_to_entry(x, arm, value), columns.above_least(x)
+        return [columns.together(each) for each in (*changed, marks)] + [
+            columns.entry(x, arm), columns.entry_at_marks(x, arm, marks), columns.sum_entries(x),
+            columns.largest_entry(x), columns.argmax(x), columns.argmin(x), columns.every(marks),
+        ]  # fmt: skip
+
+    one = np.arange(number) == arm
+    arrays = [np.where(one, value, x), x + value * one, x - x.min(), one]
+    wanted = [*arrays, x[arm], x[arm], x.sum(), 9, 1, x.argmin(), False]
+    for got, want in zip(found(x, np.int32(arm), value), wanted, strict=True):
+        assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_choices_along_another_axis(n):
+    x = np.random.default_rng(n).integers(-9, 0, (2, n, 3)).astype(np.float32)  # with ties
+    with jax.numpy_rank_promotion("allow"):
+        best = uncompiled(partial(numerics.argmax, axis=1))(x)
+        most = uncompiled(partial(numerics.pick, axis=1))(x, best)
+    assert_array_equal(best, x.argmax(1))
+    assert_array_equal(most, x.max(1))

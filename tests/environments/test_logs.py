@@ -1,5 +1,7 @@
 """Tables of rewards and logs of choices: what is read, refused and said, in every source."""
 
+import bz2
+import lzma
 import warnings
 from functools import partial
 
@@ -207,6 +209,15 @@ def test_tables_of_rewards(tmp_path):
         type(world.config["rewards"]) is np.ndarray
         and "arm_names" not in jb.environments.contextual_table(features=F, rewards=R).facts
     )
+    first = frame.assign(a=np.r_[np.nan, F[1:, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        features, _ = jb.read_table(first, rewards=["r1", "r2", "r3"], missing="mean")
+    np.testing.assert_allclose(features[0, 0], F[1:, 0].mean())
+    for suffix, module in (("bz2", bz2), ("xz", lzma)):
+        (tmp_path / f"small.csv.{suffix}").write_bytes(module.compress(b"a,r1,r2\n0,1,0\n2,0,1\n"))
+        features, rewards = jb.read_table(tmp_path / f"small.csv.{suffix}", rewards=["r1", "r2"])
+        assert (features.tolist(), rewards.tolist()) == ([[0], [2]], [[1, 0], [0, 1]])
     frame.loc[3, "r2"] = np.nan
     for missing in ("error", "mean"):
         refused(

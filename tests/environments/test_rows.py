@@ -1,7 +1,9 @@
 """Rows of features, and the worlds that show them: labels, tables of rewards, and models of a log."""
 
+import json
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +26,8 @@ from jaxbandits.environments.rows import make_rows
 from jaxbandits.random import Draws
 from jaxbandits.sweeps.arguments import jsonable
 from jaxbandits.sweeps.assumptions import doubts_of_repeats
+from jaxbandits.sweeps.dataset import Results
+from jaxbandits.sweeps.plan import plan
 from jaxbandits.sweeps.toml_file import read_config
 
 E = jb.environments
@@ -260,6 +264,7 @@ def test_the_gradient_vanishes_at_theta():
         mean = 1 / (1 + np.exp(-z @ theta[arm]))
         assert np.abs(z.T @ (mean - r) + ridge * theta[arm]).max() <= 1e-10
         np.testing.assert_allclose(world.params.means[log.arm == arm, arm], mean, rtol=1e-12)
+    assert E.fitted(log=log, ridge=1e9).facts["fit"].value == pytest.approx(np.log(2), abs=1e-6)  # which says 1/2
     # rewards that a logistic model cannot leave are not cut further; those of a ridge are cut to the log's range
     narrow = log._replace(reward=0.4 + 0.2 * log.reward)
     world = E.fitted(log=narrow, model="logistic", ridge=1e-6, norm="none")
@@ -358,6 +363,15 @@ def test_runs_say_what_regret_is_against_and_that_rows_repeat(tmp_path):
     told = central(horizon=90)
     whole = told._replace(guarantee=told.guarantee._replace(events=lambda params: ()))
     assert [ratio for _, ratio, *_ in doubts_of_repeats(whole, table)] == [pytest.approx(3)]
+
+
+def test_a_guarantee_says_the_most_plays_of_a_row_at_any_horizon():
+    """Forty rows: 90 plays show some three times, 40 plays once."""
+    local = partial(jb.algorithms.ldp_exp3, epsilon=0.5, learning_rate=0.1, mixing=0.05)
+    for horizons in ([90, 40], [40, 90]):
+        laid_out = plan({"x": local}, E.contextual_table(features=F, rewards=R), horizon=horizons, seeds=1)
+        about = Results._attrs(SimpleNamespace(plan=laid_out, config={}, notes={}))
+        assert json.loads(about["guarantees"])["x"]["plays"] == "3"
 
 
 def test_a_log_that_is_played_as_labels_is_said():

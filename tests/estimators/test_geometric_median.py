@@ -277,6 +277,17 @@ def test_plain_medians():
     assert_allclose(exact, optimum(x[present], np.ones(7)), rtol=1e-5)
 
 
+def test_huge_points_are_made_smaller_and_all_results_larger_again():
+    """Beyond 2^120. A power of two changes no digit."""
+    x = np.random.default_rng(14).normal(size=(9, 3)).astype(np.float32)
+    huge = np.float32(2.0**123)
+    few = uncompiled(lambda x, start: geometric_median(x, start=start, iterations=2))
+    loose = uncompiled(lambda x, tolerance: geometric_median(x, tolerance=tolerance))
+    for median, given in ((few, np.float32([2, -1, 3])), (loose, np.float32(0.02))):
+        for found, wanted in zip(median(huge * x, huge * given), median(x, given), strict=True):
+            assert_allclose(found / huge, wanted, rtol=1e-6)
+
+
 def test_by_hand():
     evaluated = uncompiled(lambda x, weights: geometric_median(x, weights=weights))
 
@@ -293,6 +304,9 @@ def test_by_hand():
     assert median(np.array([[0.0], [1.0], [9.0]])).value.tolist() == [1.0]
     heavy = median(x, weights=[1.0, 0.0, 3.0, 1.0])
     assert heavy.value.tolist() == [5.0, 1.0] and float(heavy.objective) == pytest.approx((26**0.5 + 10) / 5)
+    for size in (1e-60, 1e300):  # which only a host holds
+        of_host = uncompiled(lambda x: geometric_median(x, weights=size * np.array([1.0, 0.0, 3.0, 1.0])))  # noqa: B023
+        assert of_host(np.float32(x)).value.tolist() == [5.0, 1.0]
     # four of six weights in one place: neither what is far away and weighs nothing nor how small all is moves it
     most = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
     for scale in (1.0, 1e-30):

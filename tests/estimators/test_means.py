@@ -198,6 +198,9 @@ def test_the_influence_grows_as_a_logarithm_to_a_bound():
     assert_allclose(slope, (1 + size) / (1 + size + size**2 / 2), rtol=1e-6)
     far, _ = uncompiled(influence)(np.float32([-3e38, 1e20, 1e18]))
     assert_allclose(far, np.log(5e35) * np.array([-1, 1, 1]), rtol=1e-6)
+    with jax.enable_x64(True):
+        far, _ = uncompiled(influence)(np.array([-1e100, 1e160]))  # ln(y^2 / 2), y cut at 1e150
+    assert_allclose(far, [np.log(2) - 200 * np.log(10), 300 * np.log(10) - np.log(2)], rtol=1e-12)
 
 
 def test_roots_are_as_exact_as_is_said_and_no_more():

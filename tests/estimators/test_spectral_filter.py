@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dealt import dealt
 from last_bits import assert_same
+from numpy_draws import NumpyDraws
 from settings import FULLY_OPTIMIZED
 from uncompiled import uncompiled
 
@@ -242,3 +243,13 @@ def test_top_eigenvector_without_tiles(dim):
         np.testing.assert_array_equal(whole, tiled)
     else:  # the library's product rounds in another way
         np.testing.assert_allclose(whole[:, wanted], tiled[:, wanted], atol=1e-5)
+
+
+def test_a_stream_is_read_at_play_0():
+    _, *given = problem(64, 2, 3, 0.1, 30.0, seed=3)
+    uniforms = (NumpyDraws(7, "x").at(0, np.arange(64)) + 0.5) / 2**32
+    _, keep, _ = literal(uniforms, *given, 0.2)
+    with jax.enable_x64(True):
+        got = uncompiled(lambda *x: spectral_filter(Draws(7, "x", jnp.float64), *x, 0.2))(*given)
+    assert (~keep).sum() > 30
+    np.testing.assert_array_equal(got.keep, keep)

@@ -1,5 +1,6 @@
 """One-lane functions written as C give what they give under vmap: held apart, and as loops over memory."""
 
+import re
 from functools import partial
 
 import jax
@@ -42,6 +43,29 @@ def read_late(x, i):
     backwards, twice = x[::-1], x * 2
     y = lax.fori_loop(0, 3, lambda k, y: y.at[k].add(backwards[0]).at[i].set(y[k]), x)
     return y.at[i].set(9) - backwards, twice.at[i].set(7), y.at[0].add(twice[1])
+
+
+def moved_within_itself(x):
+    """Elements that move by one place."""
+    x = jnp.cumsum(x)
+    return lax.dynamic_update_slice(x, x[:-1], (1,))
+
+
+def as_before_the_loop(x):
+    """What a loop does not carry is in every turn what it was before."""
+    y = jnp.cumsum(x)
+    return lax.fori_loop(0, 3, lambda k, total: total + lax.dynamic_update_slice(y, jnp.zeros(1), (k,)), x)
+
+
+def read_after(x, y, i):
+    """A slice, and a gather, that are read after their arrays and places were written over."""
+    x, y, i = jnp.cumsum(x), jnp.cumsum(y), jnp.cumsum(i)
+    window = lax.dynamic_slice(x, (i[0],), (2,))
+    axes = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
+    found = lax.gather(y, i[:, None], axes, (1,), mode="clip")
+    nine, four = jnp.full(1, 9, x.dtype), jnp.full(1, 4, i.dtype)
+    x, y = (lax.dynamic_update_slice(each, nine, (1,)) for each in (x, y))
+    return x, window, y, lax.dynamic_update_slice(i, four, (0,)), found
 
 
 def one_after_another(x, y, i):
@@ -105,6 +129,8 @@ CASES = {
     "operations": [(function, numbers(3, 4)) for function in OPERATIONS],
     "not written over while it is read": [
         (read_late, numbers(5), positions(low=0, high=5)), (read_again, numbers(5), positions(high=5)),
+        (moved_within_itself, numbers(5)), (as_before_the_loop, numbers(5)),
+        (read_after, numbers(5), numbers(5, seed=2), positions(3, low=0, high=2)),
     ],
     "loops one after another": [
         (one_after_another, numbers(5), numbers(5, seed=2), positions(low=0, high=5)), (until, numbers(5)),
@@ -230,5 +256,7 @@ def test_what_the_next_loop_reads_at_the_same_place_is_in_no_memory():
 def test_what_is_known_costs_nothing_and_what_has_no_rule_is_named():
     found = kernel_of(lambda x: x[jnp.arange(4)[2]] * jnp.float32(3).astype(jnp.int32), np.ones(4, np.int32))
     assert found.census.operations == 2  # one number is read, and multiplied
+    places = re.findall(r"\b(?:in|out)\d+\[(.*?)\]", kernel_of(lambda x: x + 1, np.ones(3, np.float32)).source.text)
+    assert places and all(place.startswith("(size_t)") for place in places)
     with pytest.raises(Unsupported, match="eigh"):
         kernel_of(jnp.linalg.eigh, np.eye(3, dtype=np.float32))

@@ -13,6 +13,7 @@ from laid_out import needs_cc
 
 from jaxbandits.kernels import compilers, launch, over_lanes
 from jaxbandits.kernels.launch import Gpu, absent_gpu
+from jaxbandits.kernels.source import PRELUDE
 
 
 def gpu(platform_version="cuda 12090", platform="gpu", capability="7.5"):
@@ -139,6 +140,32 @@ def test_the_call_by_jaxlib(monkeypatch):
     assert target == "triton_kernel_call_ffi" and given["name"] == source.name
     assert zlib.decompress(given["opaque"]) == source.name.encode()
     assert told == [(source.name, 4, 1, 0, "for 86", "", 86), ("kernel", 6, 1, 1, [(0, 16)] * 5)]
+    _, given = launch.ROUTES["XLA's target for PTX"](gpu, source, (300, 2), 2, 3)
+    assert given["output_indices"] == (2, 3, 4)  # results come after the inputs
+
+
+def test_kernels_that_differ_in_their_arguments_alone_have_names_of_their_own():
+    made = [launch.kernel("x", ["const int* limits", f"{kind}* y"], "  y[lane] = 0;") for kind in ("int", "float")]
+    assert made[0].name != made[1].name
+
+
+def test_the_words_of_cuda_mean_what_those_of_c_mean():
+    """No compiler of these tests reads them."""
+    cuda = PRELUDE.partition("#ifdef __CUDACC__")[2].partition("#else")[0]
+    words = dict(re.findall(r"#define (\w+)(?:\(x\))? (.*)", cuda))
+    for kind, bits, number in (("f32", np.uint32, np.float32), ("f64", np.uint64, np.float64)):
+        for name, value in (("INF", np.inf), ("NAN", np.nan)):
+            [digits] = re.findall(rf"^OF_BITS_{kind}\((0x[0-9a-f]+)u(?:ll)?\)$", words[f"{name}_{kind}"])
+            np.testing.assert_array_equal(bits(int(digits, 16)).view(number), value)
+    moves = {
+        "BITS_f32": "__float_as_uint(",
+        "OF_BITS_f32": "__uint_as_float(",
+        "BITS_f64": "__double_as_longlong(",
+        "OF_BITS_f64": "__longlong_as_double(",
+        "COUNT_ONES": "__popcll(",
+        "LEADING_ZEROS": "__clzll(",
+    }
+    assert all(moved in words[name] for name, moved in moves.items())  # bits, not values, by CUDA's names
 
 
 def test_the_oldest_of_some_gpus_and_what_failed(devices, monkeypatch):

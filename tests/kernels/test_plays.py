@@ -12,6 +12,7 @@ from jaxbandits import algorithms as a
 from jaxbandits import catalogue
 from jaxbandits import environments as e
 from jaxbandits.catalogue import EVERYTHING, SmallSweep
+from jaxbandits.kernels.arrays import LARGEST
 from jaxbandits.sweeps.plan import plan
 
 pytestmark = [needs_cc, pytest.mark.compiles(60)]
@@ -70,9 +71,11 @@ def test_in_double_precision(algorithm):
     assert both.actions.all()
 
 
-def test_full_windows_hold_several_checkpoints():
+@pytest.mark.parametrize("largest", [LARGEST, 1], ids=["apart", "in memory"])
+def test_full_windows_hold_several_checkpoints(largest):
     """Windows of three plays in batches of seven, the last of them shorter, and checkpoints anywhere in them."""
     played = Played(plan_of(SmallSweep(in_turn(3, 14, length=7), catalogue.arms)))
+    played.choices = {kind: choice._replace(largest=largest) for kind, choice in played.choices.items()}
     [both] = played.spans(first=4)
     jax.tree.map(np.testing.assert_array_equal, both.ours, both.wanted)
     assert (both.ours.plays == 96).all() and len(played.group.times) == 8

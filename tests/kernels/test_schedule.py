@@ -1,5 +1,6 @@
 """How long programs may be, what is counted of them, and the order of their statements."""
 
+import re
 from functools import partial
 
 import jax
@@ -44,6 +45,9 @@ def test_what_a_play_does_and_holds(name):
     census = choice.census
     assert census.operations <= SLACK * operations and census.alive <= SLACK * alive, census
     assert (census.memory > 0) == memory and choice.form == ("loops" if memory else "written out")
+    places = re.findall(r"\b(?:in|out|at|case)\d+ \+ (.*?)\]", choice.source.text)
+    assert any("lane" in place for place in places)
+    assert all(re.search(r"\(size_t\)(lane|point)\b", place) for place in places)  # counted in 64 bits
 
 
 def long(x):

@@ -74,6 +74,9 @@ def test_counts_by_hand():
     assert counts(11) == [6, 0, 4, 3]
     assert counts(10, model="M2", weight_floor=0.25) == [5, 0, 3, 3]
     assert counts(30, model="M2", weight_floor=0.0) == [15, 0, 9, 6]
+    split = np.float32([0.6, 0.4])  # 25 times the first is 15.000001
+    assert uncompiled(lambda w: formulas.counts(w, 25))(split).tolist() == [15, 10]
+    assert uncompiled(lambda w: plays_of_arms(w, 25.0))(split).tolist() == [15, 10]
 
 
 def by_hand(model, pulls, sigma, b, log, active, scales, alpha):
@@ -395,10 +398,13 @@ def private(noise):
 
 def test_what_is_spent_depends_on_the_rewards():
     build = partial(robust_elimination, actions=ACTIONS, horizon=600, num_batches=3)
+    for model in ("M1", "M2"):
+        one = build(epsilon=0.5, model=model)
+        assert one.guarantee.spend(one.params) == (0.5, 0.0)
+        assert one.guarantee.spend(one.params._replace(mechanism_scale=2.0)) == (0.25, 0.0)
+        assert (one.guarantee.model, one.guarantee.unit, one.guarantee.bound) == ("local", "reward", 1.0)
+        assert assumptions.overspent(one, private("gaussian"))
     made, quiet = build(epsilon=0.5), build(epsilon=np.inf)
-    assert made.guarantee.spend(made.params) == (0.5, 0.0)
-    assert made.guarantee.spend(made.params._replace(mechanism_scale=2.0)) == (0.25, 0.0)
-    assert (made.guarantee.model, made.guarantee.unit, made.guarantee.bound) == ("local", "reward", 1.0)
     told, untold, silent = (private("rademacher"), made), (private("gaussian"), made), (private("gaussian"), quiet)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -415,12 +421,27 @@ def test_options_that_only_set_numbers_share_a_program():
     for change in ({"variance_bound": "clean"}, {"radius": "paper"}, {"presieve": True}, {"epsilon": 1.0}):
         assert make(corruption_bound=0.1, **change).program is one
     assert make(variance_bound="observed").program is not one and make(refit=True).program is not one
+    # T^(2/3) = 71.1: 72 + 6 plays at most, in three bits 80
+    for given, kept in (({}, 0), ({"refit": True}, 80), ({"presieve": True}, 80)):
+        assert make(variance_bound="observed", **given).version[-1].largest == kept
+
+
+def test_constants_of_the_radius():
+    """Half of the printed scales is the default; `radius="paper"` has all constants 1; and 0 is a scale."""
+    make = partial(robust_elimination, actions=ACTIONS, horizon=600, num_batches=3)
+    off = {"sampling_scale": 0.0, "corruption_scale": 0.0}
+    for given, want in (({}, 0.5), ({"radius": "paper"}, 1.0), (off, 0.0), ({"radius": "paper", **off}, 0.0)):
+        own = make(**given).params.own.radius
+        assert (own.sampling_scale, own.corruption_scale, own.bias_scale) == (want, want, 1.0)
 
 
 def test_noise_beyond_single_precision_is_refused():
     """Its variance would be infinite, the radius NaN, and no arm would stay."""
     make = partial(robust_elimination, actions=ACTIONS, horizon=600, num_batches=3)
     assert make(epsilon=2e-12).params.noise_scale == 1e12
+    cut = lambda **given: make(**given).params.clamp
+    assert cut() == 1e6 and cut(epsilon=1e-6) == pytest.approx(100 * (1 + 1 + 2e6))
+    assert cut(noise_scale=1e6) == pytest.approx(100 * (1 + 1e6))
 
 
 def test_a_batch_of_more_plays_than_32_bits_hold_does_not_fit():

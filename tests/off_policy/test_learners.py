@@ -85,21 +85,30 @@ def test_lanes_and_stretches():
     np.testing.assert_allclose(
         [found.standard_error, np.diff(found.interval)[0]], [error, 3.919927969 * error], rtol=1e-8
     )
-    assert len(found.curve) == min(map(len, paid))
+    least = min(map(len, paid))
+    curves = [np.cumsum(y[:least]) / np.arange(1, least + 1) for y in paid]
+    np.testing.assert_allclose(found.curve, np.mean(curves, axis=0), rtol=1e-13)
+    assert found.n == round(np.mean([len(x) for x in rows]))
     found = jb.offline(partial(LINUCB, horizon=300), log, estimator="replay", blocks=7)  # of 129 rows and of 128
-    means = []
+    means, total = [], 0
     for stretch in np.array_split(np.arange(900), 7):
         accepted, _ = by_hand(log, stretch)
         means.append(log.reward[stretch[accepted]].mean())
+        total += len(accepted)
+    assert found.accepted.tolist() == [total] and found.n == total
     np.testing.assert_allclose(found.value, np.mean(means), rtol=1e-13)
     half = stats.t.ppf(0.975, 6) * np.std(means, ddof=1) / np.sqrt(7)
     np.testing.assert_allclose(np.diff(found.interval), 2 * half, rtol=1e-9)
-    paired = jb.offline([*[partial(LINUCB, horizon=300)] * 2, A.uniform], log, estimator="replay", blocks=7)
+    paired = jb.offline(
+        [*[partial(LINUCB, horizon=300)] * 2, A.uniform], log, estimator="replay", blocks=7, confidence=0.9
+    )
     assert paired["difference_high"].tolist()[:2] == [0, 0]
     assert paired.index.tolist() == ["linucb 1", "linucb 2", "uniform"]
     row = paired.loc["uniform"]
     ends = (row[["difference_low", "difference_high"]] - row["difference"]) / row["difference_error"]
-    np.testing.assert_allclose(ends.astype(float), np.array([-1, 1]) * stats.t.ppf(0.975, 6), rtol=1e-9)
+    np.testing.assert_allclose(ends.astype(float), np.array([-1, 1]) * stats.t.ppf(0.95, 6), rtol=1e-9)
+    np.testing.assert_allclose((row["high"] - row["value"]) / row["standard_error"], stats.t.ppf(0.95, 6), rtol=1e-9)
+    assert paired.attrs["confidence"] == 0.9
     told = []  # the horizon that is filled in: four deviations beyond the rows that a stretch accepts on average
     jb.offline(lambda *, num_arms, horizon: told.append(horizon) or A.uniform(num_arms=num_arms, horizon=horizon), log,
                estimator="replay", blocks=6)  # fmt: skip

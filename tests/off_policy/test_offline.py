@@ -170,6 +170,9 @@ def test_a_bit_for_each_row():
     bits = np.where(uniform < p, one[0], zero[0])
     np.testing.assert_allclose(found.value, bits.mean(), rtol=1e-12)
     np.testing.assert_allclose(found.standard_error, bits.std(ddof=1) / 20, rtol=1e-12)
+    other = (NumpyDraws(3, "offline/bit").at(np.arange(1, 401), 0) + 0.5) * 2.0**-32
+    value = jb.offline(PI, LOG, estimator="ips", clip=8, epsilon=1.0, seed=3).value
+    np.testing.assert_allclose(value, np.where(other < p, one[0], zero[0]).mean(), rtol=1e-12)
     wide = jb.offline(PI, LOG, estimator="ips", clip=8, epsilon=1.0, interval="bernstein")
     np.testing.assert_allclose(wide.interval[1] - wide.value, literal.bernstein(bits, size, 0.95), rtol=1e-12)
     larger = jb.offline(
@@ -232,6 +235,8 @@ def test_no_propensities():
     assert (
         found.value == quiet(PI, LOG, estimator="dm").value and np.isnan([*found.interval, found.effective_size]).all()
     )
+    frame = quiet([PI, 1], LOG, estimator="dm")  # whose error is not known, of differences neither
+    assert frame[["low", "high", "difference_low", "difference_high", "difference_error"]].isna().all(axis=None)
     for name in ("ips", "snips", "dr", "replay"):
         with pytest.raises(ValueError, match=f"estimator = '{name}' needs propensities.*'dm'"):
             jb.offline(PI, log, estimator=name)
@@ -249,6 +254,7 @@ def test_models_of_rewards():
     means = [[LOG.reward[fold::2][LOG.arm[fold::2] == a].mean() for a in range(3)] for fold in (1, 0)]
     np.testing.assert_allclose(found.value, np.mean([PI[i] @ means[i % 2] for i in range(400)]), rtol=1e-13)
     assert 0.4 < quiet(PI, LOG, estimator="dm", model="logistic").value < 0.55
+    assert 0 <= quiet(PI, LOG, estimator="dm", ridge=1e9).value < 400 / 1e9  # |theta| is |Z'r| / ridge at most
     # rewards in other units: what a model expects is cut to the log's own range
     log = LOG._replace(reward=10 * LOG.reward - 5)
     found = quiet(PI, log, clip=3)

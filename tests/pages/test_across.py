@@ -1,6 +1,7 @@
 """Studies across the papers: watched algorithms play as without, what is measured, shown linear arms."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -106,3 +107,16 @@ def test_a_verdict_on_what_is_spent_needs_a_paper_that_was_read_and_keeps_to_its
     ):
         claim = named_epsilon._spending(row | {"group": group, "mechanism": mechanism, 1.0: 3.0})
         assert claim.holds is None and claim.paper == paper
+
+
+def test_errors_of_blocks_and_batches_by_hand(monkeypatch):
+    monkeypatch.setattr(w, "jnp", np)
+    block = w.Params(SimpleNamespace(radius=np.array([0.5, 0.25])), np.array([0.0, 0.5]))
+    before, after = SimpleNamespace(batch=0), SimpleNamespace(batch=1)
+    assert w.block_error(block, before, after, 1, np.array([[0.625]])) == 0.25  # 0.125 of the first radius
+    batch = SimpleNamespace(active=np.array([True, False]), plays=3, plan=SimpleNamespace(radius=0.5))
+    judged = SimpleNamespace(judge=lambda *given: (np.array([0.25, 9.0]), None))
+    monkeypatch.setattr(w, "view_batch", lambda params, state: batch)
+    monkeypatch.setattr(w, "filter_rules", lambda shape: judged)
+    params = w.Params(SimpleNamespace(actions=np.eye(2)), np.zeros(2))
+    assert w.batch_error.__wrapped__("shape")(params, None, None, None) == 0.5

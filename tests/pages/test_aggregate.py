@@ -4,7 +4,10 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
+from scipy.stats import binomtest
 
 import jaxbandits as jb
 from jaxbandits.papers.byzantine import aggregate
@@ -92,3 +95,19 @@ def test_a_search_can_contradict_lemma_10_and_cannot_prove_it():
         assert all(claim.measured.startswith("1.1 of the bound: ") for claim in violated[1:])
     reached = [claim.holds for claim in aggregate.search_claims(found.assign(climbed=1.0, line=1.0))]
     assert reached == [None, None, True]  # a search that comes to the bound has proved nothing
+
+
+def test_words_of_the_lemmas_by_hand():
+    rule, seeds = next(iter(aggregate.MEDIANS)), 200
+    errors = np.full((1, 2, seeds), 0.25)
+    errors[0, 0, :3], errors[0, 1, :5] = 1.5, 0.75
+    coords = {"algorithm": [rule], "corruption_bound": [0.2, 0.4], "seed": range(seeds)}
+    ds = xr.Dataset({"largest_error": (tuple(coords), errors)}, coords)
+    placed = pd.DataFrame({"random": [0.5], "climbed": [0.6], "line": [1.0], "placements": [3], "moves": [2]})
+    few, none, *_ = aggregate.claims({"ALIE": ds, "placements": placed})
+    assert few.measured == "exceeded in 3 of 200 runs, at most 1.5 of the bound" and few.paper.endswith("at most 0.025")
+    assert none.measured == "exceeded in 0 of 200 runs, at most 0.75 of the bound"
+    for claim, failures in ((few, 3), (none, 0)):
+        ends = binomtest(failures, seeds).proportion_ci(0.95, method="exact")
+        assert claim.evidence[1:] == pytest.approx((ends.low, ends.high, -np.inf, 0.025))
+    assert few.holds is None and none.holds is True

@@ -3,11 +3,14 @@
 import json
 import textwrap
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import jaxbandits as jb
+from jaxbandits import cli
 from jaxbandits.cli import main
 from jaxbandits.sweeps.toml_file import read_config
 
@@ -216,3 +219,15 @@ def test_a_label_stands_before_a_wrong_value_in_python():
     missing = {"one": partial(jb.algorithms.ldp_ucb, epsilon=1.0), "other": jb.algorithms.ldp_ucb}
     with pytest.raises(TypeError, match=r"^other: ldp_ucb needs epsilon"):
         jb.sweep(missing, jb.environments.bernoulli_arms(means=[0.2, 0.8]), horizon=9, seeds=8)
+
+
+def test_the_command_that_goes_on_is_the_one_that_was_typed():
+    for typed in (
+        "run a.toml --out o --seeds 9 --engine ray --format pdf", "worker a.toml --out o --shard 1/3 --seeds 9",
+        "tune a.toml --out o --seeds 9 --format png,svg",
+        "reproduce p/f --full --with a:b --with c:d --out o --format pdf",
+    ):  # fmt: skip
+        given = cli.parser().parse_args(typed.split())
+        assert cli._command(given, given.command) == f"jaxbandits {typed}"
+    there, found = SimpleNamespace(out=Path("o")), ({"a/x": 0}, {"a/x": 0, "a/y": 0}, {"a/x": 0, "b/x": 0})
+    assert [cli._study_directory(there, "a/x", one) for one in found] == [Path("o"), Path("o/x"), Path("o/a/x")]

@@ -577,6 +577,13 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     assert re.search(r"^figure-curve.csv: .* x \d+ -> .* x \d+$", found.words[1]) and len(found.words) == 2
     page.write_text(page.read_text().replace(f"{line.replace('finite', 'infinite').replace('8.5', '9.5')}\n", ""))
     assert "table: 0 lines -> 1" in pages.differences(name, done, tmp_path).words
+    # a statement may hold what was measured: its numbers move, and its words do not
+    monkeypatch.setattr(pages, "claims_table", lambda claims, about: "| |\n| regret 217, at T = 1,000 | | | no |")
+    monkeypatch.setattr(pages, "study_text", lambda *of: "| |\n| regret 215.5, at T = 1,000 | | | yes |")
+    found = pages.differences(name, done, tmp_path)
+    assert found.moved == ["table, line 1, statement: regret 215.5, at T = 1,000 -> regret 217, at T = 1,000"]
+    assert found.words[0] == "table, line 1, here: yes -> no"
+    monkeypatch.undo()
     # the command goes on from what was computed, says how many, and writes it down
     study = small_study(computed=lambda full: {"number": 7 if full else 3})
     monkeypatch.setattr(papers, "find", lambda given: {name: study})
@@ -911,3 +918,15 @@ def test_a_study_through_the_command_line(tmp_path, capsys):
     for figure in study.figures:
         assert (home / f"{figure}.png").stat().st_size > 5000 and len(pd.read_csv(home / f"{figure}.csv")) > 1
     assert len(pd.read_csv(home / "claims.csv")) >= 3
+
+
+def test_the_place_of_an_own_algorithm_by_hand():
+    lanes = np.array([[2.0, 5.0], [2.0, 3.0], [1.0, 9.0]])  # of two published ones and of ours, at two points
+    coords = {"algorithm": ["A", "B", "ours"], "epsilon": [0.5, 2.0], "seed": range(3), "t": [9]}
+    ds = xr.Dataset({"regret": (tuple(coords), np.repeat(lanes[..., None, None], 3, axis=2))}, coords)
+    assert own_beside.place_table({"one": ds}, ["ours"]).splitlines()[2:] == [
+        "| ours | one | epsilon = 0.5 | 1 [1, 1] | 1 of 3 | A 2 |",
+        "| ours | one | epsilon = 2 | 9 [9, 9] | 3 of 3 | B 3 |",
+    ]  # fmt: skip
+    tie = own_beside.place_table({"one": ds.assign(regret=0 * ds.regret + 4)}, ["ours"])
+    assert tie.count("| 4 [4, 4] | 1 of 3 | A 4 |") == 2

@@ -487,3 +487,13 @@ def test_bounds_are_drawn_in_every_panel_and_told_apart_in_the_table():
         plot.regret(ds, bounds={"short": [1.0, 2.0]})
     logarithmic = plot.regret(ds, log="y", bounds={"from zero": lambda t: t - t[0]})
     assert np.isnan({line.get_label(): line for line in logarithmic.figure.axes[0].lines}["from zero"].get_ydata()[0])
+
+
+def test_a_band_reaches_from_low_to_high():
+    for bands in ("interval", "quantile"):
+        drawn = plot.regret(result(["EXP3"]), bands=bands)
+        band, last = drawn.figure.axes[0].collections[0].get_paths()[0].vertices, drawn.data.iloc[-1]
+        ends = band[band[:, 0] == TIMES[-1], 1]
+        assert (ends.min(), ends.max()) == (last["low"], last["high"]) and last["low"] < last["centre"] < last["high"]
+    wanted = np.quantile(result(["EXP3"])["regret"].values[0, :, -1], [0.05, 0.5, 0.95])
+    np.testing.assert_allclose(last[["low", "centre", "high"]].astype(float), wanted)

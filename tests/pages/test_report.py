@@ -4,24 +4,28 @@ import base64
 import hashlib
 import html
 import json
+import math
 import re
 import tomllib
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from browser import CHROMIUM, WITHOUT, browser, faults, page_errors
 
 import jaxbandits as jb
-from jaxbandits import selection
+from jaxbandits import selection, theory
 from jaxbandits.cli import main
-from jaxbandits.reports import drawing
-from jaxbandits.reports.page import curves, tables
+from jaxbandits.reports import drawing, output
+from jaxbandits.reports.page import curves, ledgers, tables, write
+from jaxbandits.reports.page import headline as words_of
 from jaxbandits.reports.page.headline import answers_in_words, headline, like_uniform
-from jaxbandits.reports.page.runs import papers, question, runs
+from jaxbandits.reports.page.runs import ReportRun, as_raw, is_own, papers, question, runs
 from jaxbandits.sweeps.sweep import prepare_sweep
 from jaxbandits.sweeps.toml_file import config_arguments
 
@@ -364,6 +368,10 @@ def test_curves_look_as_in_the_pictures():
     falling = xr.concat([(x * by_hand(["a"])).assign_coords(gap=x) for x in (3.0, 1.0)], "gap")
     chart = curves.against(selection.whole(falling, "report"), "gap")
     assert (chart["x"], chart["series"][0]["y"]) == ([1, 3], [30, 90])
+    assert chart["ticks"] == [[1, "1"], [3, "3"]]
+    spread = curves.distribution(selection.whole(by_hand(["a"]), "report"))  # of 10, 20, 30, 40 and 50
+    at = [(spread["x"][i], spread["series"][0]["y"][i]) for i in (0, 25, 45, 50)]
+    assert at == [(0, 10), (0.5, 30), (0.9, 46), (1, 50)]
     far = ds.assign(regret=ds.regret * xr.DataArray([1, 100] * 6, dims="algorithm"))
     assert curves.regret_over_plays(far)["linear"] == 10.0 and curves.regret_over_plays(far)["yLog"]
     assert not curves.regret_over_plays(far)["xLog"]
@@ -470,3 +478,122 @@ def test_a_report_of_one_arm_s_plays_has_no_chart_of_arms(tmp_path):
     ds = jb.sweep("ucb1", jb.environments.bernoulli_arms(means=[0.2, 0.7]), horizon=50, seeds=3, progress=False)
     texts = [jb.report(chosen, tmp_path / "page.html").read_text() for chosen in (ds, ds.sel(arm=0))]
     assert ["plays of the arm" in text for text in texts] == [True, False]
+
+
+def run_of(ds, algorithms, plan=None):
+    config = {"algorithms": {x: {"name": y} for x, y in algorithms.items()}}
+    return ReportRun("x", ds, None, config, "", "", {}, plan, "", None)
+
+
+def test_settings_in_which_a_learner_is_no_better_than_uniform_play():
+    """Regret 4, 10 and 16 beside 10; and 12, where uniform play loses 0.1 a play of 100."""
+    lanes, noise = np.array([[4.0], [10.0], [16.0]]), np.linspace(-1, 1, 9)
+    coords = {"algorithm": ["bits", "dice"], "k": [1, 2, 3], "seed": range(9), "t": [50]}
+    regret = np.stack([lanes + noise, 10 + 0 * (lanes + noise)])[..., None]
+    private = {"guarantees": json.dumps({"bits": {}})}
+    ds = xr.Dataset({"regret": (tuple(coords), regret)}, coords, private)
+    run = run_of(ds, {"bits": "ldp_ucb", "dice": "uniform"})
+    assert like_uniform(run) == "“bits” is not told apart from uniform play at 2 of 3 settings."
+    outer = run._replace(ds=run.ds.isel(k=[0, 2]))
+    assert like_uniform(outer) == "“bits” is worse than uniform play at 1 of 2 settings."
+    assert words_of._least(run) == "Least mean regret at the end: “bits” at 2 and “dice” at 1 of 3 points of the grid."
+    coords = {"algorithm": ["bits"], "k": [100, 200], "seed": range(9), "t": [100]}
+    regret = np.full((1, 2, 9, 1), 12.0) + noise[:, None]
+    ds = xr.Dataset({"regret": (tuple(coords), regret), "best_reward": ("t", [60.0])}, coords, private)
+    facts = SimpleNamespace(environment=SimpleNamespace(facts={"means": [0.4, 0.6]}))
+    run = run_of(ds, {"bits": "ldp_ucb"}, SimpleNamespace(cells=[facts]))
+    assert like_uniform(run) == "“bits” is worse than uniform play."
+    for key in ("horizon", "point", "environment.gap"):
+        assert like_uniform(run._replace(ds=ds.rename(k=key))) == ""
+
+
+def test_who_spends_more_at_one_epsilon_says_nothing_of_growth():
+    x = np.array([0.5, 4.0])
+    spent = {"as asked": x, "more at 4": np.array([0.5, 8.0]), "less": x / 4, "server": x}
+    models = dict.fromkeys(spent, "local") | {"server": "central"}
+    found = words_of.Privates(x, None, [], models, spent, "rewards")
+    assert words_of._of_model(found, "local", 0) == ["as asked", "more at 4", "less"]
+    assert words_of._of_model(found, "local", 0, 1) == words_of._of_model(found, "local", 1) == ["as asked", "less"]
+
+
+def test_the_theory_of_a_report_is_that_of_the_arguments():
+    a, linear = jb.algorithms, {"dim": 5, "horizon": 1000, "epsilon": 2.0}
+    arms = {"num_arms": 8, "horizon": 1000, "epsilon": 0.25}
+    agents = {"num_agents": 10, "horizon": 2000, "dim": 4, "corruption_bound": 0.2}
+    tree, of_tree = agents | {"epsilon": 4.0, "delta": 1e-3, "privacy": "tree"}, (10, 2000, 4, 4.0, 1e-3)
+    more = {"corruption_bound": 0.05, "moment_order": 3.0, "moment_bound": 2.0}
+    tails = arms | more | {"mean_bound": 10.0}
+    for name, known, bound in (
+        ("private_batched", {"base": a.htinf} | arms, theory.arms_rates(8, 1000, 0.25)["conversion"]),
+        ("private_batched", {"base": a.exp3} | arms, theory.exp3_corrected_bound(8, 1000, 0.25)),
+        ("private_batched", {"base": a.ftpl} | arms, theory.ftpl_bound(8, 1000, 0.25)),
+        ("prm_elimination", {"moment": "raw"} | tails, theory.prm_raw_bound(8, 1000, 0.25, **more)),
+        ("prm_elimination", {"moment": "central"} | tails, theory.prm_central_bound(8, 1000, 0.25, 10.0, **more)),
+        ("byzantine_ucb", {"privacy": None, "aggregate": "geometric_median"} | agents,
+            theory.byzantine_ucb_bound(10, 2000, 4)),
+        ("byzantine_ucb", {"privacy": None, "aggregate": "krum"} | agents, None),
+        ("byzantine_ucb", {"aggregate": "geometric_median"} | tree, theory.byzantine_ucb_dp_bound(*of_tree)),
+        ("byzantine_ucb", {"aggregate": "median_of_means"} | tree,
+            theory.byzantine_ucb_dp_mom_bound(*of_tree, corruption_bound=0.2)),
+        ("robust_elimination", {"model": "M1", "corruption_bound": 0.1} | linear,
+            theory.robust_linear_reward_bound(5, 1000, 2.0, corruption=0.1)),
+        ("robust_elimination", {"model": "M1", "corruption_bound": 0.0} | linear,
+            theory.robust_linear_reward_bound(5, 1000, 2.0)),
+        ("robust_elimination", {"model": "M2", "corruption_bound": 0.0} | linear,
+            theory.robust_linear_action_bound(5, 1000, 2.0)),
+        ("robust_elimination", {"model": "M2", "corruption_bound": 0.1} | linear, None),
+    ):  # fmt: skip
+        function = tables.BOUNDS[name](known)
+        assert (None if function is None else function(known | {"name": name})) == bound, (name, known)
+
+
+def test_a_base_of_ones_own_is_ones_own():
+    assert not is_own({"name": "private_batched", "label": "batches", "base": {"name": "exp3", "mixing": 0.1}})
+    nested = ["exp3", {"name": "doubling", "base": "theirs:b"}]
+    for base in ("theirs:b", {"name": "exp3", "learner": "theirs:b"}, nested):
+        assert is_own({"name": "private_batched", "base": base})
+
+
+def test_a_configuration_as_a_file_leaves_nothing_out():
+    values = ("algorithm", "epsilon", "gap", "seed", "t"), np.zeros((2, 2, 2, 1, 1))
+    ds = xr.Dataset({"regret": values}, {"algorithm": ["b", "a"], "epsilon": [0.1, 1.0], "gap": ["hard", "easy"]})
+    same = {"horizon": 60, "seeds": [0, 4], "checkpoints": 9, "dtype": "float64"}
+    same |= {"environment": {"name": "bernoulli_arms"}, "reward_adversary": {"name": "huber", "corruption": 0.1}}
+    learners = {"a": {"name": "ucb1"}, "b": {"name": "ldp_ucb", "epsilon": "inf"}}
+    gaps, both = {"easy": [0.1, 0.9], "hard": [0.4, 0.6]}, [[0.1, 1], [1.0, 2]]
+    grid = {"gap": gaps, "epsilon+b.window": both}
+    raw = as_raw(same | {"message_adversary": None, "points": None, "algorithms": learners, "grid": grid}, ds)
+    assert raw == same | {
+        "algorithm": [{"label": "b", "name": "ldp_ucb", "epsilon": math.inf}, {"label": "a", "name": "ucb1"}],
+        "tied": [{"keys": ["epsilon", "b.window"], "values": both}], "grid": {"gap": gaps},
+    }  # fmt: skip
+    assert list(raw["grid"]["gap"]) == ["hard", "easy"]
+
+
+def test_an_audit_is_of_the_label_that_it_names():
+    claims = {key: {"model": "local", "unit": "reward", "epsilon": 1.0} for key in ("mine", "mine 2")}
+    ds = by_hand([*claims]).assign_attrs(guarantees=json.dumps(claims))
+    rows = {"algorithm": ["mine, epsilon = 1.0", "mine 2"], "audited": [0.5, 0.7], "refuted": [False, True]}
+    lines = ledgers._lines(run_of(ds, {})._replace(audit=pd.DataFrame(rows)))
+    assert [(line[0], *line[-2:]) for line in lines] == [("mine, epsilon = 1.0", 0.5, "no"), ("mine 2", 0.7, "yes")]
+
+
+def test_plot_hands_on_what_the_file_says_and_a_strangers_provenance_is_said(tmp_path, monkeypatch):
+    jb.save(by_hand(), tmp_path / "results.nc")
+    (tmp_path / "config.toml").write_text('caption = "two arms"\n[figure]\ndotted = {b = "a"}\n')
+    told = []
+    monkeypatch.setattr(output, "draw", lambda ds, place, **given: told.append(given) or [])
+    assert main(["plot", str(tmp_path), "--format", "pdf", "--reward", "--against", "seed"]) == 0
+    figure = {"dotted": {"b": "a"}, "reward": True, "against": "seed"}
+    assert told == [{"formats": ("pdf",), "figure": figure, "caption": "two arms"}]
+    ds = by_hand()
+    for digest, said in (("other", True), (output.regret_digest(ds), False)):
+        facts = dict(write._facts(run_of(ds, {})._replace(provenance={"sha256": {"regret": digest}})))
+        assert ("describes another result" in facts.get("SHA-256 in provenance.json", "")) == said
+
+
+def test_two_keys_of_which_the_first_has_more_values_than_panels_are_drawn(tmp_path):
+    coords = {"algorithm": ["a"], "epsilon": np.arange(1.0, 9), "k": [1, 2], "seed": range(3), "t": [5, 10]}
+    values = np.random.default_rng(0).random((1, 8, 2, 3, 2))
+    paths = output.draw(xr.Dataset({"regret": (tuple(coords), values)}, coords), tmp_path, formats=["png"])
+    assert [path.name for path in paths] == ["regret.png", "against_epsilon.png"]

@@ -1,14 +1,17 @@
 """The reward beside regret: what it is measured against, its picture, and the words of the axes."""
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.regret import best_reward
 from jaxbandits.reports.layout import plain_text
+from jaxbandits.sweeps.dataset import Results, Variable
 
 E = jb.environments
 FEATURES = np.random.default_rng(0).normal(size=(12, 2))
@@ -62,6 +65,36 @@ def test_only_axes_that_change_the_environment_and_seeds_that_order_rows_appear(
     assert ds.best_reward.dims == ("seed", "t") and bool(ds.best_reward.notnull().all())
     assert ds.identical(sweep(ROWS, horizon=[7, 40], checkpoints=3, store=tmp_path))
     np.testing.assert_array_equal(ds.best_reward, best_reward(ROWS, range(3), ds.t.values))
+
+
+def test_what_is_best_is_that_of_the_seeds_of_the_run():
+    """The loss of the best arm is the seed: of plays 1..t it is paid t less the seed."""
+    world = SimpleNamespace(baseline=lambda params, seed, times: np.full(len(times), seed), seeded=True)
+    results = object.__new__(Results)
+    results.plan, results.t, results.grid = SimpleNamespace(seeds=range(5, 8)), np.array([1, 40]), {}
+    results.environments = {(): SimpleNamespace(world=world, params=None, facts={})}
+    results.variables = {"best_reward": Variable(("seed", "t"), {})}
+    results.arrays = {"best_reward": np.zeros((3, 2))}
+    results.put_best()
+    assert results.arrays["best_reward"].tolist() == [[-4, 35], [-5, 34], [-6, 33]]
+
+
+@pytest.mark.parametrize("shuffles", [(False, True), (True, False)])
+def test_best_rewards_have_seeds_where_any_world_orders_by_them(shuffles):
+    results, shape = object.__new__(Results), SimpleNamespace(arms=2, diagnostics=())
+    results.plan, results.sizes = SimpleNamespace(groups=[SimpleNamespace(shape=shape)]), {}
+    worlds = [E.classification(features=FEATURES, labels=LABELS, shuffle=x) for x in shuffles]
+    results.grid, results.environments = {"environment.shuffle": 2}, {(i,): x for i, x in enumerate(worlds)}
+    assert results._variables()["best_reward"].dims == ("environment.shuffle", "seed", "t")
+
+
+def test_every_panel_has_the_best_arm_of_its_own_world():
+    coords, best = {"algorithm": ["a"], "gap": [1.0, 2.0], "t": [10, 20]}, [[6.0, 12.0], [9.0, 18.0]]
+    regret = ("algorithm", "gap", "seed", "t"), np.zeros((1, 2, 3, 2))
+    figure, data = jb.plot.reward(xr.Dataset({"regret": regret, "best_reward": (("gap", "t"), best)}, coords))
+    for kind in ("algorithm", "best"):
+        assert data[data["kind"] == kind]["centre"].tolist() == pytest.approx([0.6, 0.6, 0.9, 0.9])
+    assert [[line.get_ydata()[0] for line in axes.lines] for axes in figure.axes] == [[0.6, 0.6], [0.9, 0.9]]
 
 
 def test_contexts_that_decide_have_no_best_reward():

@@ -158,8 +158,36 @@ def test_each_horizon_ends_at_its_own():
     assert statistics.summary(ds.sel(horizon=100))["mean"].tolist() == [10.0]
     assert statistics.slope(ds, "horizon")["slope"][0] == pytest.approx(0.5)
     assert statistics.slope(ds)["points"].tolist() == [3, 3]  # 10, 30, 100 and 1,000, 3,000, 10,000
+    assert statistics.summary(ds, t=100)["mean"].tolist() == [10.0, 10.0]
     with pytest.raises(ValueError, match="t = 1000 lies beyond horizon 100"):
         statistics.summary(ds, t=1000)
+
+
+def test_a_comparison_is_of_the_play_that_is_asked_for():
+    ds = result([4.0, 2.0], exponents=[0.5, 1.0])
+    row = statistics.compare(ds, "alg0", "alg1", t=100).iloc[0]
+    a, b = ds["regret"].sel(t=100).values
+    assert row["difference"] == pytest.approx((a - b).mean())
+    assert row["relative"] == pytest.approx((a - b).mean() / b.mean())
+
+
+def test_right_answers_stand_beside_their_points():
+    dims = ("algorithm", "bonus", "environment.regret_against", "seed", "t")
+    paid, best = np.arange(1.0, 13).reshape(2, 3, 2, 1, 1) * np.ones((1, 1, 1, 4, 1)), np.array([100.0, 200.0])
+    coords = {"algorithm": ["a", "b"], "bonus": [1, 2, 3], "environment.regret_against": ["row", "fixed"], "t": [50]}
+    variables = {"regret": (dims, best[:, None, None] - paid),
+                 "best_reward": (("environment.regret_against", "t"), best[:, None])}  # fmt: skip
+    ds = xr.Dataset(variables, coords, {"config": json.dumps({"environment": {"name": "classification"}})})
+    np.testing.assert_allclose(statistics.summary(ds)["right_answers"], np.arange(1, 13) / 50)
+
+
+def test_what_an_algorithm_depends_on_is_seen_key_by_key():
+    """Of two keys both depend on the second alone, as the identities say."""
+    ds = result([[[4.0, 2.0]] * 2, [[8.0, 7.0]] * 2], grid={"epsilon": [0.1, 1.0], "window": [1, 5]})
+    told = [[[f"w c{w} {selection.label_digest(x)}" for w in (1, 5)]] * 2 for x in ("alg0", "alg1")]
+    ds = ds.assign_coords(identity=(("algorithm", "epsilon", "window"), told))
+    frame = statistics.compare(ds.assign_attrs(constant_along='{"alg0": [], "alg1": []}'), "alg0", "alg1")
+    assert frame["window"].tolist() == [1, 5] and "epsilon" not in frame
 
 
 def test_holm_by_hand():
@@ -220,11 +248,14 @@ def test_neighbours_and_texts_of_a_grid_are_found():
     for one, other in ((0.1, 0.1000000001), (10**9, 10**9 + 1), (False, True), (None, 0.1), ("a", "b")):
         assert (final_at([one, other], one), final_at([one, other], other)) == (5, 3)
     assert final_at([0.1, 0.2], 0.1 * (1 + 5e-10)) == 5
+    assert final_at([0.1, 0.1 + 6e-11], 0.1 + 5e-11) == 3  # the nearer one
     for values, missing in (
         ([False, True], None),
         (np.arange(2, dtype=np.uint8), -1),
         ([0.1, 0.2], None),
         ([1, 2], "1"),
+        ([1e-9, 1e-3], 3e-9),
+        ([1e-9, 1e-3], 0.0),
     ):
         with pytest.raises(ValueError, match=f"key has no {missing!r}"):
             final_at(values, missing)
@@ -309,7 +340,8 @@ def test_slopes_are_those_of_polyfit_on_the_points_that_are_fitted():
     values = rng.lognormal(size=(4, 7))
     t = TIMES.astype(float)
     for over, t_min, places, keep in (
-        ("t", None, t, t >= 1000), ("t", 300, t, t >= 300), ("t", 301, t, t >= 1000), ("window", None, t, t > 0),
+        ("t", None, t, t >= 1000), ("t", 0, t, t > 0), ("t", 300, t, t >= 300), ("t", 301, t, t >= 1000),
+        ("window", None, t, t > 0),
         ("window", None, np.array([-1.0, 0.0, 1.0, 2.0, np.inf, np.nan, 9.0]),
             [False, False, True, True, False, False, True]),
     ):  # fmt: skip
@@ -439,6 +471,8 @@ def test_a_table_doubts_its_intervals_where_seeds_are_few_or_skewed():
 
 def test_latex_table_escapes_labels_and_balances_and_many_values_become_rows():
     ds = result([[4000.0, 2.0], [8.0, 8.0]], grid={"noise_scale": [1, 2]})
+    signs = statistics.table(result([1.0]).assign_coords(algorithm=["\\~^<>_%&#${}"]), "latex")
+    assert r"\textbackslash \textasciitilde \textasciicircum \textless \textgreater \_\%\&\#\$\{\}" in signs
     text = statistics.table(ds.assign_coords(algorithm=["exp3_ix", "50% & more"]), format="latex")
     assert r"exp3\_ix" in text and r"50\% \& more" in text and r"noise\_scale = 1" in text
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]

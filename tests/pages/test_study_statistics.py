@@ -19,7 +19,7 @@ from test_papers import DOCS, labels_of, rows_of, shape
 import jaxbandits as jb
 from jaxbandits import papers
 from jaxbandits.papers import shared
-from jaxbandits.papers.across import coverage, named_epsilon, plain_thompson
+from jaxbandits.papers.across import atlas, corruption, coverage, named_epsilon, plain_thompson
 from jaxbandits.papers.byzantine import attacks, regret
 from jaxbandits.papers.byzantine.attacks import attack_ratios, paper_bonus
 from jaxbandits.papers.byzantine.instance import honest
@@ -33,12 +33,15 @@ from jaxbandits.papers.private_adversarial import (
     two_arms,
 )
 from jaxbandits.papers.private_robust_mab import experiments, moment_order
+from jaxbandits.papers.robust_frontier import budgets
 from jaxbandits.papers.robust_linear import breakdown, dimension
 from jaxbandits.papers.study import Exact, Interval, judge_claim
 from jaxbandits.reports import layout
 from jaxbandits.sweeps.arguments import label_algorithms, seed_range
 from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.grid import axes_of
+
+TO_CLAIM = equal_budget.epsilon_to_claim.__wrapped__
 
 
 @pytest.fixture(autouse=True)
@@ -215,6 +218,13 @@ EVEN = [
     ("byzantine/attacks", "up to 30%", "1.43 at worst, target at 0.3"),
     ("byzantine/corruption", "geometric median up to 30%", "1.43 times the attack-free mean at worst"),
     ("byzantine/corruption", "mean at 10% attacked", "1.1 times the attack-free mean; interval [1.11, 1.11]"),
+    # of 7, 14 and 28 honest agents, of 19, 18 and 16, and of 8, 9 and 10
+    ("byzantine/price", "what the attack sets", "1.43 [1.43, 1.43] times the regret without"),
+    ("byzantine/price", "exponent of N", "-1.00 [-1.00, -1.00]; regret 143 at 10, 71 at 20, 36 at 40"),
+    ("byzantine/price", "exponent of α", "; regret 53 at 0.05, 56 at 0.1, 62 at 0.2"),
+    ("byzantine/rate", "an honest agent, geometric median, α = 0.2", "T = 32,768: 125.0"),
+    ("byzantine/rate", "an honest agent, median of means, α = 0.1", "T = 32,768: 111.1"),
+    ("byzantine/rate", "an honest agent, mean, α = 0", "T = 32,768: 100.0"),
     ("ldp-contextual/figure-1", "O5, ε", "LDP 1,000; in this order, not all"),
     ("ldp-contextual/figure-1", "curve falls as ε rises", "not JDP, SDP-Amp, SDP-Vec, LDP"),
     (
@@ -618,7 +628,8 @@ def test_words_of_the_lower_bound_by_hand(monkeypatch, latest, where):
 
 
 @pytest.mark.parametrize(("shares", "words"), [
-    ((1.0, 0.9, 0.8, 0.7, 1.0), r"-?\d\.\d\d over 3 points; exponent \["),
+    # ln(0.9 / 0.7) / ln 4, along 1 / epsilon
+    ((1.0, 0.9, 0.8, 0.7, 1.0), r"0\.18 over 3 points; exponent \[0\.181, 0\.181\]"),
     ((1.0, 0.9, 0.8, 1.0, 1.0), "regret is below half of random play's at 2 of 5 points only"),
 ])  # fmt: skip
 def test_an_exponent_is_of_points_below_half_of_random_play(monkeypatch, shares, words):
@@ -921,3 +932,76 @@ def test_deltas_of_the_reach_are_whole_decades_too(monkeypatch):
         assert set(equal_budget.DELTAS) <= set(found["delta"])
         lengths = [equal_budget.RANGES[name] for name in found["rewards"]]
         np.testing.assert_array_equal(found["epsilon"], found["delta"] + lengths)
+
+
+def test_exponents_of_privacy_are_along_its_inverse(monkeypatch):
+    results = {}
+    for name, sweep in experiments.BOUNDED.sweeps(True).items():
+        ds = invented(sweep, np.random.default_rng(2))
+        along = ds[experiments.ALONG[name][0]] ** (-0.5 if name == "epsilon" else 0.5)
+        ds["regret"] = (0 * ds["regret"] + along).transpose(*ds["regret"].dims)
+        results[name] = ds
+    found = [x.measured for x in experiments.bound_claims(results) if x.statement.startswith("exponent of")]
+    assert found == ["0.50 [0.50, 0.50]"] * 6
+    coords = {"algorithm": [*moment_order.PRM], "order": moment_order.ORDERS, "seed": range(3)}
+    cost = xr.DataArray([3e-5, 1e-4, 3e-4], {"epsilon": [3e-5, 1e-4, 3e-4]}, "epsilon") ** -0.5
+    cost = cost.expand_dims(coords).transpose("algorithm", "order", "epsilon", "seed")
+    cost = cost.assign_coords(factor=0 * cost.isel(seed=0, drop=True) + 1)
+    monkeypatch.setattr(moment_order, "costs", lambda _: cost)
+    monkeypatch.setattr(moment_order, "horizon_of", lambda _: 10**8)
+    found = [x.measured for x in moment_order.claims({}) if x.statement.startswith("exponent of 1/ε")]
+    assert len(found) == 6 and all(x.startswith("0.50; ") for x in found)
+
+
+def table_of(lanes, **coords):
+    """A Dataset of three seeds that lose 1 less, as much and 1 more than lanes [algorithm, ...]."""
+    coords |= {"seed": range(3), "t": [1000]}
+    return xr.Dataset({"regret": (tuple(coords), (np.array(lanes)[..., None] + [-1.0, 0, 1])[..., None])}, coords)
+
+
+def test_ratios_have_their_own_base_by_hand(monkeypatch):
+    shares = {"corruption_bound": [0.0, 0.1], "reward_adversary.corruption": [0.0, 0.1]}
+    blocks = table_of([[[10.0, 40.0], [20.0, 10.0]]], algorithm=["A"], **shares)
+    frame = corruption.belief_ratios({"blocks": blocks})
+    at = frame.set_index(["true", "believed"])["ratio"].to_dict()
+    assert at == pytest.approx({(0.0, 0.0): 1, (0.0, 0.1): 2, (0.1, 0.0): 1, (0.1, 0.1): 0.25})
+    monkeypatch.setattr(atlas.theory, "private_kl_lower_bound", lambda means, epsilon: 4 * epsilon)
+    frame = atlas.ratios_to_bound({"easy": table_of([[100.0, 100.0]], algorithm=["A"], epsilon=[0.5, 1.0])})
+    np.testing.assert_allclose(frame["ratio"], [100 / (2 * np.log(1000)), 100 / (4 * np.log(1000))])
+    np.testing.assert_allclose(frame["uniform"], 100 / 250)  # its means lose 0.25 a play
+    results = {name: invented(one, np.random.default_rng(0)) for name, one in budgets.REGIME.sweeps(True).items()}
+    for ds in results.values():
+        ds["regret"] = (0 * ds["regret"] + 7 + 2 * ds[budgets.BUDGET]).transpose(*ds["regret"].dims)
+    added = [x.measured for x in budgets.regime_claims(results) if "added by a unit of C" in x.statement]
+    assert added == [", ".join(f"2.00 [2.00, 2.00] at {x}" for x in (3, 10, 30, 100, 300, 1000, 3000))] * 2
+
+
+def test_winners_by_hand(monkeypatch):
+    """Student's 95% interval of three seeds is 2.48 on both sides: 20 and 24 meet."""
+    a, b, c = experts_map.WORDS.values()
+    ds = table_of([[30.0, 20.0], [10.0, 25.0], [90.0, 24.0]], algorithm=[a, b, c], epsilon=[0.1, 1.0])
+    rates = lambda arms, *at: dict(zip(experts_map.WORDS, (at[0], at[1] * at[2] / 2.5, 500), strict=True))
+    monkeypatch.setattr(experts_map.theory, "experts_rates", rates)
+    monkeypatch.setattr(experts_map, "valid", lambda label, *at: label != b)
+    frame = experts_map.winners({"experts-64": ds})[["winner", "regret", "clear", "predicted", "no_tuning"]]
+    assert frame.values.tolist() == [[b, 10, True, b, True], [a, 20, False, a, False]]
+
+
+def test_what_is_claimed_spends_no_more_than_is_wanted(monkeypatch):
+    monkeypatch.setattr(equal_budget, "true_privacy", lambda made, epsilon: (2 * epsilon, equal_budget.DELTA))
+    for wanted in (0.5, 7.0):
+        assert wanted / 1.001 <= 2 * TO_CLAIM("LDP", wanted) <= wanted
+
+
+def test_the_costliest_sequence_is_that_of_the_largest_mean(monkeypatch):
+    def lanes(*final):
+        coords = {"algorithm": ["A"], "epsilon": [0.25], "seed": range(3), "t": [2, 4]}
+        return xr.Dataset({"regret": (tuple(coords), np.stack([np.zeros(3), final], -1)[None, None])}, coords)
+
+    none = pd.DataFrame({key: [] for key in lower_bound.TRIPLE}, dtype=float)
+    monkeypatch.setattr(lower_bound, "triples", lambda *given, **more: none)
+    for plain, costliest in (((1.0, 1.0, 1.5), 3.0), ((3.0, 4.0, 5.0), 4.0)):
+        results = {"l": lanes(*plain), "l'-2": lanes(2.0, 3.0, 4.0), "l'-4": lanes(9.0, -3.0, -3.0)}
+        (row,) = lower_bound.statistics_frame(results).to_dict("records")
+        found = row["regret_l"], row["regret_primed"], row["worst"], row["rate"]
+        assert found == (np.mean(plain), 3.0, costliest, 4.0)

@@ -65,3 +65,10 @@ def test_a_sweep_warns_once_a_label_before_it_runs():
         jb.sweep({"one": believer}, pareto_arms, grid={"environment.means": {"low": [0.9, 0.1]}}, **SETTINGS)
         with pytest.raises(UserWarning):  # and not after hours: the plan is refused as it stands
             jb.sweep({"one": believer}, HEAVY, **SETTINGS | {"horizon": 10**9, "seeds": 10**6})
+
+
+def test_what_private_robust_means_assume():
+    given = {"num_arms": 2, "horizon": 50, "epsilon": 1.0, "moment_bound": 1.5}
+    for make in (jb.algorithms.prm_ucb, jb.algorithms.prm_thompson, jb.algorithms.prm_elimination):
+        assert make(**given).tails == Tails(2.0, 1.5)
+        assert make(**given, moment="central", mean_bound=10.0).tails == Tails(2.0, 1.5, "X - mean", 10.0)

@@ -1,6 +1,7 @@
 """`jb.check` finds every planted bug, names its line, and passes what is sound."""
 
 import importlib
+import itertools
 import os
 import subprocess
 import sys
@@ -210,6 +211,23 @@ def keeps_the_largest(params, state, draws, t, note, message, used):
     return state._replace(mean=state.mean.at[note].max(message)), ()
 
 
+SOUND, NUMBERS = own(), itertools.count()
+
+
+def half_a_config(*, num_arms, horizon):
+    return SOUND(num_arms=num_arms, horizon=horizon)._replace(config={"horizon": horizon})
+
+
+def ever_newer(*, num_arms, horizon):
+    return SOUND(num_arms=num_arms, horizon=horizon)._replace(version=("planted", 1, (next(NUMBERS),)))
+
+
+def one_key(params, state, draws, t, context):
+    """CRC-32 takes both words for one."""
+    first, second = (draws.child(name).uniform(t[0]) for name in ("plumless", "buckeroo"))
+    return jnp.full(t.shape, jnp.where(first < second, 0, 1)), None, jnp.int32(0)
+
+
 @jax.custom_batching.custom_vmap
 def of_the_batch(x):
     return x
@@ -333,6 +351,12 @@ BUGS = {
     "arms after infinite rewards": Planted(
         "bad_rewards", own(act=three_when_infinite, encode=not_nan, update=keeps_the_largest, claim=Guarantee()),
         "after rewards of inf, it played arm 3", three_when_infinite),
+    "half a config": Planted("builds", half_a_config, "config does not hold"),
+    "a version of every call": Planted("traces_once", ever_newer, "version differs between two calls"),
+    "two children of one key": Planted(
+        "addresses", own(act=one_key), "alg/act/plumless and alg/act/buckeroo share a key"),
+    "a delta of one": Planted(
+        "guarantee", own(claim=CLAIM._replace(spend=lambda p: (1 / p.mechanism_scale, 1.0))), "delta = 1.0"),
     "a lane that reads others": Planted("lane_alone", own(update=shared_state), "another"),
     "calls that differ": Planted("chunks", own(update=shared_state), "calls of 32 and of 16 lanes", shared_state),
     "windows for plays": Planted(

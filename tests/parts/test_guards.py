@@ -460,6 +460,23 @@ def test_what_follows_from_infinite_rewards_is_no_fault(update, whose):
         jb.sweep(own(update=update), ARMS, **infinite, **SWEEP | {"seeds": 16})
 
 
+def test_a_baseline_of_nan_is_a_breach_where_regret_follows_from_counts():
+    world = ARMS.world._replace(baseline=lambda params, seed, times: np.full(len(times), np.nan))
+    with pytest.raises(jb.ContractError, match="ucb1's regret is not finite at checkpoint"):
+        jb.sweep("ucb1", ARMS._replace(world=world), **SWEEP)
+
+
+def test_nan_at_the_end_of_a_span_after_infinite_rewards_is_no_fault():
+    def close(params, state, draws, t):
+        return state._replace(mean=state.mean - state.mean)
+
+    maker = own(schedule=(Span(1, HORIZON, close=True),), close=close)
+    infinite = partial(jb.adversaries.huber, corruption=0.3, kind="fixed", value="inf")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "own: ")
+        jb.sweep(maker, ARMS, reward_adversary=infinite, **SWEEP | {"seeds": 16})
+
+
 def test_nan_made_at_the_end_of_a_span_is_said():
     def close(params, state, draws, t):
         return state._replace(mean=state.mean * jnp.nan)

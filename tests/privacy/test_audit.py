@@ -783,3 +783,24 @@ def test_identical_inputs_raise_no_alarm_beyond_the_confidence(monkeypatch):
     """`benchmarks/audit.py` measures more; an auditor that counts on the runs it chose on fails the same test."""
     most = next(k for k in range(41) if binom.sf(k, 40, 0.05) < 1e-6)  # 12: by chance once in a million
     assert false_alarms(monkeypatch, honest=True) <= most < false_alarms(monkeypatch, honest=False)
+
+
+def test_the_command_hands_all_that_it_is_told_to_the_audit(tmp_path, monkeypatch):
+    told = []
+
+    def note(algorithm, **given):
+        told.append((algorithm, given))
+        raise ValueError("seen")
+
+    monkeypatch.setattr(table, "audit", note)
+    monkeypatch.setattr(table, "_theirs", lambda name, settings: (name, settings))
+    words = "--runs 77 --confidence 0.9 --seed 5 --horizon 12 --whole --adaptive --out".split()
+    common = {"runs": 77, "confidence": 0.9, "seed": 5, "whole": True, "adaptive": True}
+    assert main(["audit", "ldp_ucb", *words, str(tmp_path)]) == 2
+    algorithm, given = told.pop()
+    assert algorithm.config["horizon"] == 12 and given.pop("environment").facts["num_arms"] == 3 and given == common
+    more = "--epsilon 2 --delta 0.1 --unit user --model local --environment linear_arms --set scale=3".split()
+    assert main(["audit", "their:Learner", *words, str(tmp_path), *more]) == 2
+    claim = {"epsilon": 2.0, "delta": 0.1, "unit": "user", "model": "local", "horizon": 12}
+    claim |= {"environment": "linear_arms"}
+    assert told.pop() == (("their:Learner", {"scale": 3}), common | claim)

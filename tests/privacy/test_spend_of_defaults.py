@@ -5,8 +5,10 @@ import math
 import warnings
 from functools import partial
 
+import numpy as np
 import pytest
 
+import jaxbandits.algorithms as a
 from jaxbandits import catalogue
 from jaxbandits.mechanisms import gaussian_epsilon, zcdp
 from jaxbandits.sweeps.assumptions import privacy_spent
@@ -91,3 +93,16 @@ def test_a_rho_is_spent_in_zero_concentrated_privacy(name):
 def test_no_private_algorithm_is_left_out():
     looked_at = {*with_a("epsilon"), *with_a("rho")}
     assert set(catalogue.private()) <= looked_at and {"doubling", "bandit_to_experts"} <= looked_at
+
+
+@pytest.mark.parametrize(("factory", "most"), [
+    (partial(a.adac_ucb, num_arms=2, rho=1.0), 1e-5), (partial(a.dp_ts_ucb, num_arms=2), 1e-5),
+    (partial(a.gdp_thompson, num_arms=2, variance_scale=1e4), 1e-5),
+    (partial(a.dist_elimination, num_arms=2, epsilon=1.0, noise="skellam"), 1e-5),
+    (partial(a.adac_gope, actions=np.eye(2), rho=1.0), 1e-5),
+    (partial(a.private_elimination, actions=np.eye(2), epsilon=1.0, mechanism="gaussian"), 1e-3),
+])  # fmt: skip
+def test_a_default_delta_is_a_rewards_share_of_a_long_run(factory, most):
+    for horizon in (100, 10**6):
+        made = factory(horizon=horizon)
+        assert made.guarantee.spend(made.params)[1] == min(most, 1 / horizon)

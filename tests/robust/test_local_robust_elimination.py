@@ -95,6 +95,11 @@ def test_numbers_are_the_specified_ones():
     m, c = 0.4**-0.5, 1 / math.tanh(0.5)  # noise, what is cut off of honest rewards, and what of the others may be
     want = c * m * math.sqrt(2 * math.log(2e5) / 4096) + 0.6 / m + 0.4 * (m + 1)
     assert of(corruption_before=0.4, radius="explicit").radius[11] == pytest.approx(want, rel=1e-9)
+    m = 2.952362023  # of both, of which neither decides
+    noise = c * m * math.sqrt(2 * math.log(2e5) / 4096)
+    want = noise + 0.95 * (0.95 / m + 0.05 * (m + 1)) + 0.05 * (c * m + 1)
+    both = of(corruption_before=0.05, corruption_after=0.05, radius="explicit")
+    assert both.radius[11] == pytest.approx(want, rel=1e-8)
 
 
 def test_a_report_tells_rewards_apart_by_no_more_than_its_claim():
@@ -114,6 +119,17 @@ def test_a_report_tells_rewards_apart_by_no_more_than_its_claim():
     assert share(1.0) / share(-1.0) == pytest.approx(math.e, rel=1e-3)
     for odd in (math.nan, math.inf, -1.5, 1.001):
         assert share(odd) == pytest.approx(0.5, abs=1e-4)
+    clipped = batch_rules(2, "clip").encode
+
+    @uncompiled
+    def cut(x):
+        return clipped(algorithm.params, jnp.float32(1.0), Grid(), jnp.asarray(t), jnp.full(t.shape, x))
+
+    above = lambda x: np.mean(cut(np.float32(x)) > 0)
+    assert (above(math.inf), above(-7.0)) == (share(1.0), share(-1.0))
+    assert above(math.nan) == pytest.approx(0.5, abs=1e-4)
+    wide = local(num_arms=2, horizon=100, epsilon=1.0, moment_order=math.inf, moment_bound=3.0, clip_scale=2.0)
+    assert (wide.params.clip == 3.0).all() and wide.rewards == (-3.0, 3.0, "zero")
 
 
 def test_the_mean_of_reports_is_bounded_by_what_an_honest_one_can_be():

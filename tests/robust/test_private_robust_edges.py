@@ -31,6 +31,16 @@ def test_what_an_adversary_does_within_a_window_of_one_arm_does_not_depend_on_ch
     np.testing.assert_array_equal(*pulls)
 
 
+@pytest.mark.parametrize(
+    "name", ["barbar", "dist_elimination", "local_robust_elimination", "prm_elimination", "prm_ucb", "adac_gope"]
+)
+def test_a_bound_fails_once_in_a_run_and_half_the_time_in_a_run_of_one_play(name):
+    own = {"adac_gope": {"actions": np.eye(2), "rho": 1.0}, "barbar": {"num_arms": 2}}
+    for horizon, prob in ((1, 0.5), (800, 1 / 800)):
+        made = partial(getattr(a, name), **own.get(name, {"num_arms": 2, "epsilon": 1.0}), horizon=horizon)
+        jax.tree.map(np.testing.assert_array_equal, made().params, made(failure_prob=prob).params)
+
+
 REPORTING = {
     "ldp_ucb": partial(a.ldp_ucb, epsilon=1.0),
     "kl_ucb": a.kl_ucb,

@@ -6,6 +6,7 @@ from functools import cache, partial
 import jax
 import numpy as np
 import pytest
+from against_reference import on_tape
 from dealt import others
 from plays import Lane, played
 from scipy import optimize
@@ -15,6 +16,7 @@ import jaxbandits as jb
 from jaxbandits import estimators as est
 from jaxbandits.algorithms import cr_ucb, huber_ucb, robust_ucb
 from jaxbandits.algorithms.robust import truncated_ucb
+from jaxbandits.random import Draws
 
 RNG = np.random.default_rng(3)
 
@@ -318,3 +320,24 @@ def test_parameters_share_a_program_and_horizons_share_shapes():
     build = partial(robust_ucb, num_arms=3, horizon=100)
     assert build(estimator="median_of_means").program is not build(estimator="catoni").program
     assert build(moment_order=3.0, moment_bound=8.0).params.moment_bound == pytest.approx(4.0)
+
+
+def test_indices_within_rounding_are_tied_and_go_to_the_lowest_arm():
+    for made in (
+        huber_ucb(num_arms=2, horizon=32, noise_scale=1e-3),
+        robust_ucb(num_arms=2, horizon=32, estimator="catoni", moment_bound=1e-8),
+    ):
+        for dtype, tied, apart in ((np.float32, 5e-7, 3e-6), (np.float64, 5e-13, 1e-9)):
+            with jax.enable_x64(dtype == np.float64):
+                draws, params = Draws(np.uint32(0), "alg/act", dtype), jax.tree.map(dtype, made.params)
+                start = uncompiled(made.program.init)(params, draws)
+                start = start._replace(pulls=start.pulls + start.pulls.dtype.type(10))
+                at = np.array([2], np.int32)
+                act = uncompiled(lambda x: made.program.act(params, start._replace(estimate=x), draws, at, ())[0][0])  # noqa: B023
+                assert [int(act(np.array([1, 1 + x], dtype))) for x in (tied, apart)] == [0, 1]
+
+
+def test_an_arm_that_was_never_played_comes_first():
+    made = huber_ucb(num_arms=3, horizon=6, noise_scale=0.01, min_pulls_scale=0.0)
+    rewards = np.tile([1.0, 0.0, 0.0], (6, 1))
+    assert on_tape(made, np.zeros((6, 1)), rewards)[0].tolist() == [0, 1, 2, 0, 0, 0]

@@ -2,6 +2,8 @@
 
 import functools
 import math
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from jaxbandits import theory
 from jaxbandits.papers import Claim, Search, Study, reproduce
 from jaxbandits.papers.across import worst_case as study
 from jaxbandits.protocol import Adversary, Attack
-from jaxbandits.searching import methods
+from jaxbandits.searching import methods, worst_attack
 from jaxbandits.searching.space import coordinate_of, dimensions_of, point_at, value_at
 from jaxbandits.searching.worst_attack import python_text
 from jaxbandits.sweeps.engines.local import Local
@@ -26,6 +28,18 @@ SETTINGS = {"horizon": 60, "seeds": 16, "report_seeds": range(100, 132), "progre
 def found(space, trials=18, **changes):
     given = {"algorithm": "ucb1", "environment": ARMS, "adversary": HUBER} | SETTINGS | changes
     return jb.worst_case(space=space, trials=trials, **given)
+
+
+def test_an_attack_without_a_number_is_not_the_worst(monkeypatch):
+    def evaluate(problem, settings, seeds, store):
+        ((label, (points,)),) = settings.items()
+        return {label: np.array([[[[math.nan if p["value"] < 0 else p["value"]] * len(seeds)] for p in points]])}
+
+    coords = {"algorithm": ["ucb1"], "seed": range(100, 132), "t": [60]}
+    report = xr.Dataset({"regret": (("algorithm", "seed", "t"), np.arange(32.0).reshape(1, 32, 1))}, coords)
+    monkeypatch.setattr(worst_attack, "evaluate", evaluate)
+    monkeypatch.setattr(worst_attack, "sweep", lambda *args, **given: report)
+    assert found({"value": (-10.0, 10.0)}, trials=16).params == {"value": 10.0}
 
 
 def test_ranges_hold_both_ends_and_the_middle():
@@ -296,3 +310,14 @@ def test_the_largest_of_many_normals():
     draws = np.random.default_rng(0).normal(size=(4000, 500)).max(-1)
     assert abs(draws.mean() - theory.expected_max(500)) < 4 * draws.std() / math.sqrt(4000)
     assert 4.86 < theory.expected_max(10**6) < math.sqrt(2 * math.log(10**6))
+
+
+def test_words_of_the_study_by_hand():
+    lanes = ("algorithm", "seed", "t"), np.array([[[5.0], [15.0]]])
+    about = {"adversary": "huber", "algorithm": "UCB1", "slot": "reward"}
+    values = {"report_regret": ("seed", [20.0, 30.0]), "search_value": ("trial", [40.0, 70.0, 50.0])}
+    attacked = SimpleNamespace(trials=xr.Dataset(values, attrs=about), params={"kind": "fixed", "value": 12.345})
+    plain = xr.Dataset({"regret": lanes}, {"algorithm": ["UCB1"], "t": [9]})
+    attack, regrets, biased, _ = study.claims({"UCB1": plain, "UCB1, attacked": attacked})
+    assert attack.measured == "kind = fixed, value = 12.3, on 5% of rewards" and biased.measured == "70"
+    assert re.findall(r"(?:^|; )(\S+) \[", regrets.measured) == ["25", "10", "15"]

@@ -106,6 +106,9 @@ def test_numbers_are_the_specified_ones():
     # batch 3 with 1,024 plays is no batch: its radius from its parts
     assert rivals.modular_radius(1024, 3, 5, 0.5, "laplace", 0.1) == pytest.approx(0.080987341, rel=1e-7)
     assert wide.params.slack[2, 4] == pytest.approx(2 * rivals.modular_radius(8, 3, 5, 0.5, "laplace", 0.1))
+    levels = lambda horizon: dist(num_arms=2, horizon=horizon, epsilon=50.0).params.levels[:3].tolist()
+    assert levels(8) == [math.ceil(50 * 2**0.5), 100, 1]  # 2 + 2 plays, then 4 of arm 0 that end at play 8
+    assert levels(7) == [71, 1, 1]
     assert poisson.slack[4, 1] == pytest.approx(2 * rivals.modular_radius(32, 5, 2, 0.5, "skellam", 0.1))
 
 
@@ -150,6 +153,8 @@ def test_what_skellam_noise_costs():
     made = partial(dist, num_arms=2, horizon=100, epsilon=1.0, noise="skellam", delta=1e-6)
     printed = made(calibration="paper")
     assert printed.guarantee.spend(printed.params) == (theory.skellam_epsilon(1.0, 10.0, 1e-6), 1e-6)
+    half = printed.params._replace(mechanism_scale=0.5)
+    assert printed.guarantee.spend(half) == (theory.skellam_epsilon(2.0, 5.0, 1e-6), 1e-6)
     for asked in (0.2, 1.0, 10.0, 100.0):
         exact = made(epsilon=asked)
         assert asked * (1 - 1e-6) < exact.guarantee.spend(exact.params)[0] <= asked

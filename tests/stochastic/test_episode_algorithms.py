@@ -6,6 +6,7 @@ from functools import partial
 
 import jax
 import numpy as np
+import plays
 import pytest
 from dealt import dealt
 from numpy_draws import NumpyDraws, to_laplace
@@ -15,6 +16,7 @@ from uncompiled import uncompiled
 
 from jaxbandits.adversaries.huber import huber
 from jaxbandits.algorithms.robust.dprse import dprse
+from jaxbandits.algorithms.robust.prm_elimination import prm_elimination
 from jaxbandits.algorithms.robust.prm_thompson import prm_thompson
 from jaxbandits.algorithms.robust.prm_ucb import prm_ucb
 from jaxbandits.algorithms.stochastic import episodes, integer_sums
@@ -22,6 +24,7 @@ from jaxbandits.algorithms.stochastic.adac_ucb import adac_ucb
 from jaxbandits.algorithms.stochastic.adap_ucb import adap_kl_ucb, adap_ucb
 from jaxbandits.algorithms.stochastic.bernoulli_index import largest_mean
 from jaxbandits.algorithms.stochastic.dp_se import dp_se
+from jaxbandits.algorithms.stochastic.elimination import after_block
 from jaxbandits.environments.arms import gaussian_arms
 from jaxbandits.mechanisms import gaussian_epsilon
 
@@ -81,6 +84,54 @@ def test_kl_index_solves_its_equation():
     with jax.enable_x64(True):
         np.testing.assert_allclose(found(p, level), want, rtol=1e-6)
     assert found(np.float32(1), np.float32(0.1)) == INF
+
+
+def test_small_budgets_lengthen_the_epochs_of_dp_se():
+    """8 l / (epsilon gap) is above 32 l / gap^2: 7,661 plays and 19,758."""
+    small = dp_se(num_arms=3, horizon=1000, epsilon=0.01, failure_prob=0.1).params.pulls
+    assert small[:2, 2].tolist() == [math.ceil(8 * math.log(120 * e**2) / (0.01 * 0.5**e) + 1) for e in (1, 2)]
+
+
+def test_the_fullest_bin_is_found_in_every_part_of_a_long_histogram():
+    """127 bins, 32 at a time: those of -150, 100 and 150 are 15, 94 and 110. T0 = 5 ln 400 = 29.96: 32 plays."""
+    given = {"epsilon": 1.0, "mean_bound": 200.0, "failure_prob": 0.5, "histogram_scale": 5.0}
+    algorithm = silent(central(num_arms=2, horizon=128, **given))
+    arms, attack, width = gaussian_arms(means=[-150.0, 150.0], scale=0.0), huber(corruption=0.3, value=100.0), 10**0.5
+    lanes, both = [plays.Lane(seed, algorithm, arms, attack) for seed in range(4)], 0
+    for run in plays.played(lanes, checkpoints=1, compiled=False, dtype="float32"):
+        released = run.history.released
+        edges = released[~np.isnan(released[:, 0]), 1]
+        for arm in range(2):
+            half = run.history.reward[32 * arm : 32 * arm + 16]
+            counts = np.bincount(((half + 200) // width).astype(int))
+            assert edges[arm] == pytest.approx(-200 + counts.argmax() * width, abs=1e-3)
+            both += arm == 0 and counts[15] > counts[94:].sum() > 0
+    assert both
+
+
+def test_a_thompson_scale_of_zero_is_a_scale():
+    made = partial(prm_thompson, num_arms=3, horizon=100, epsilon=1.0)
+    assert made(thompson_scale=0.0).params.thompson_scale == 0 and made(thompson_scale=0.0).program is made().program
+
+
+def test_a_batch_of_t0_plays_counts_and_so_does_a_reward_at_the_clip():
+    """L = 1, alpha = 1/4, k = 2: T0 = 4, and M = alpha^(-1/2) = 2 from four rewards on."""
+    given = {"num_arms": 2, "horizon": 16, "epsilon": 1.0, "corruption_bound": 0.25, "failure_prob": math.exp(-1)}
+    algorithm = silent(prm_ucb(**given))
+    assert int(algorithm.params.pulls[algorithm.params.first]) == 4 and prm_elimination(**given).params.forced == 1
+    _, released = played(algorithm, gaussian_arms(means=[2.0, -2.0], scale=0.0))
+    assert released[:2].tolist() == [2.0, -2.0]
+
+
+def test_an_arm_goes_only_where_it_is_further_behind():
+    behind = np.ones(3, bool), np.float32([0.2, 0.5, 0.5]), np.int32(2), np.float32(0)
+    left, ends, following = uncompiled(after_block)(*behind)
+    assert (left.tolist(), bool(ends), int(following)) == ([False, True, True], True, 1)
+    made = prm_elimination(num_arms=2, horizon=20, epsilon=INF, sampling_scale=0.0, privacy_scale=0.0)
+    (run,) = plays.played(
+        [plays.Lane(0, made, gaussian_arms(means=[0.2, 0.7], scale=0.0))], checkpoints=1, compiled=False
+    )
+    assert runs(run.history.action) == [(0, 2), (1, 18)]
 
 
 def test_dp_se_by_hand():
@@ -276,6 +327,9 @@ def test_a_grid_shares_one_program():
         other = prm_ucb(**{"num_arms": 3, "horizon": 1000, "epsilon": 1.0} | changes)
         assert other.program is base.program
         assert jax.tree.map(np.shape, other.params) == jax.tree.map(np.shape, base.params)
+    # gaps that are far below 2^-16: u 576 l 4^e with l = ln(8 e^2 1e4) is 1,937 at e = 32
+    tiny = dprse(num_arms=2, horizon=10_000, epsilon=1.0, moment_bound=1e-20).params.pulls
+    assert tiny.shape == (48, 2) and tiny[31, 1] < 10_000 <= tiny[-1, 1]
     near, far = (central(num_arms=3, horizon=1000, epsilon=1.0, corruption_bound=a) for a in (0.0, 0.05))
     assert near.program is far.program
     for horizon in (1, 50, 10**9):

@@ -95,6 +95,11 @@ def test_the_upper_index_is_what_bisection_finds(epsilon):
                 continue
             assert float(exact) == pytest.approx(want, rel=1e-6, abs=1e-12)
             assert -math.expm1(-float(found)) == pytest.approx(-math.expm1(-want), abs=2e-5)
+    if math.isinf(epsilon):
+        with jax.enable_x64(True):
+            for p, level in ((0.3, 0.1), (0.0, 0.5), (0.9, 0.02)):
+                found = counted_upper_index(*double(p, level, 50, 3, fast.UNBOUNDED))
+                assert float(found) == pytest.approx(reference.upper(p, level, epsilon), rel=1e-6)
 
 
 def test_counted_noises_are_what_a_search_finds_and_the_inverse_of_each_other():
@@ -127,6 +132,11 @@ def test_targets_are_integers_of_the_printed_rule():
         table = targets(5000, ratio, first)
         assert table[: np.sum(table <= 5000)].tolist() == [n for n in reference.targets(ratio, first, 600) if n <= 5000]
         assert len(table) >= 64 and len(table) & (len(table) - 1) == 0
+    n, exact = 10, []  # in integers: 1.1 times 170 is 187.00000000000003 in floating point
+    while n <= 1000:
+        exact.append(n)
+        n = max(n + 1, -(-11 * n // 10))
+    assert targets(1000, 1.1, 10)[: len(exact)].tolist() == exact
 
 
 CASES = {

@@ -365,6 +365,7 @@ def test_a_span_is_over_once_a_segment_neither_plays_nor_changes_the_state(monke
     rests = [(2, 0.0), (2, 1.0), (2, 1.0), (2, 1.0)]
     assert span_of(rests, monkeypatch)[:2] == ([0, 1, 2], [(0, 1, False), (0, 2, False)])
     assert span_of([(1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0)], monkeypatch)[0] == [0, 1, 2, 3]
+    assert span_of([(2, 0.0), (2, 1e-9), (2, 2e-9), (5, 3e-9)], monkeypatch)[0] == [0, 1, 2, 3]  # work in small steps
 
 
 def test_a_span_that_is_stopped_is_kept_where_it_stands(monkeypatch):

@@ -37,6 +37,16 @@ def test_parts_give_what_one_sweep_of_all_gives(whole):
     assert json.loads(apart.attrs["config"])["seeds"] == [0, 1, 4, 5]
 
 
+def test_what_one_part_says_of_itself_is_kept_or_left_out():
+    private = of("moss", 2).assign_attrs(privacy="simulated")
+    assert jb.concat([of("ucb1", 2), private], "algorithm").attrs["privacy"] == "simulated"
+    first = of("ucb1", 0, 2)
+    config = json.loads(first.attrs["config"]) | {"until": {"most": 9}}
+    first = first.assign_attrs(decisions="{}", config=json.dumps(config))
+    joined = jb.concat([first, of("ucb1", 2, 4)], "seed")
+    assert "decisions" not in joined.attrs and "until" not in json.loads(joined.attrs["config"])
+
+
 def test_a_tied_key_stands_beside_the_algorithms_that_take_it(tmp_path):
     """The rate of EXP3 is nothing that UCB1 or a pair without EXP3 was run with."""
     grid = {("exp3.learning_rate", "exp3.mixing"): [(0.1, 0.0), (0.2, 0.1)]}

@@ -296,3 +296,10 @@ def test_keys_do_not_depend_on_what_another_thread_compiles():
     before = executables.key_of("a", device, 1)
     with without_jax_cache():
         assert executables.key_of("a", device, 1) == before is not None
+
+
+@pytest.mark.parametrize("name", ["jax", "jaxlib", "numpy"])
+def test_a_program_is_found_by_every_version(name, monkeypatch):
+    before = executables.key_of("a", None, 1)
+    monkeypatch.setattr(f"{name}.__version__", "0.0.0")
+    assert executables.key_of("a", None, 1) != before

@@ -154,3 +154,26 @@ def test_routes_are_what_cells_are_built_with():
         "horizon", "exp3.mixing", "exp3.a.mixing", "message_adversary.corruption"
     }  # fmt: skip
     assert laid_out.takers["exp3.mixing"] == ["exp3"] and laid_out.takers["exp3.a.mixing"] == ["exp3.a"]
+
+
+def test_horizons_that_take_equal_windows_are_two_groups():
+    """Twelve windows of eight plays make 90 plays, and 96."""
+    world = partial(E.federated_linear, num_agents=3, num_arms=4, dim=2)
+    laid_out = plan(partial(A.isolated_linucb, window=8), world, horizon=[90, 96], seeds=2, checkpoints=3)
+    assert len({cell.algorithm.schedule for cell in laid_out.cells}) == 1
+    assert [int(group.times[-1]) for group in laid_out.groups] == [90, 96]
+
+
+def test_a_tied_key_that_hardly_differs_is_said():
+    grid, world = {("learning_rate", "mixing"): [(0.1, 0.1), (0.2, 0.2 + 1e-9)]}, E.bernoulli_arms(means=[0.2, 0.8])
+    laid_out = plan("exp3", world, horizon=9, seeds=2, checkpoints=1, grid=grid)
+    [(name, (_, values, _))] = dataset._riders(laid_out.axes[0], {}, laid_out).items()
+    assert (name, values.tolist()) == ("mixing", [0.1, 0.2 + 1e-9])
+
+
+def test_a_part_of_a_sweep_says_which_of_its_labels_take_a_tied_key():
+    grid = {("exp3.learning_rate", "exp3.mixing"): [(0.1, 0.0), (0.2, 0.1)]}
+    world = E.bernoulli_arms(means=[0.2, 0.8])
+    laid_out = plan(["ucb1", "exp3"], world, horizon=9, seeds=2, checkpoints=1, grid=grid)
+    part, _ = dataset.plan_of_runs(laid_out, (laid_out.places["ucb1", 0],), range(2))
+    assert dataset._riders(part.axes[0], {}, part)["exp3.mixing"][2] == {dataset.TAKERS: "[]"}

@@ -10,7 +10,7 @@ import jaxbandits as jb
 from jaxbandits.cli import main
 from jaxbandits.reports import plot
 from jaxbandits.sweeps.compilation import compilation_cache
-from jaxbandits.sweeps.toml_file import read_config
+from jaxbandits.sweeps.toml_file import config_for_directory, read_config
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8])
 RUN = """
@@ -126,3 +126,11 @@ def test_a_configuration_without_files_stays_as_it_is(tmp_path, monkeypatch):
     assert main(["run", "run.toml", "--out", "more", "--seeds", "5", "--quiet"]) == 0
     assert main(["run", "more/config.toml", "--out", "again", "--quiet"]) == 0
     assert jb.load("again").sizes["seed"] == jb.load("more").sizes["seed"] == 5
+
+
+def test_a_module_of_one_of_several_algorithms_is_found_again(tmp_path):
+    text = (
+        'horizon = 9\nseeds = 2\nenvironment = "x"\n[[algorithm]]\nname = "ucb1"\n[[algorithm]]\nname = "mine:mine"\n'
+    )
+    found = config_for_directory(tmp_path / "run.toml", text.encode(), tmp_path / "out").decode()
+    assert found == f'folder = ".."  # of the data and modules named here\n{text}'

@@ -4,6 +4,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+import optax
 import pytest
 
 import jaxbandits as jb
@@ -81,3 +82,7 @@ def test_sums_that_float32_cannot_hold_are_named():
         assert len(told(environment, algorithm=learner(horizon=horizon))) == said
     assert told(environment, "float64", learner(horizon=2**23)) == []
     assert learner(horizon=2).program.float32_plays == 2**22 == np.float32(2**22)
+
+
+def test_a_float32_of_an_optimizer_holds_fewer_plays():
+    assert a.gradient_bandit(num_arms=2, horizon=9, optimizer=optax.sgd(0.1)).program.float32_plays == 2**22

@@ -95,6 +95,8 @@ def test_grids():
     assert methods.grid([X, KIND], None) == [{"x": x, "kind": k} for x in value_of(X, 9) for k in "abc"]
     assert [len(methods.grid([X, N, KIND], trials)) for trials in (12, 26, 27, 47, 48)] == [12, 12, 27, 27, 48]
     assert [len(methods.grid([X], trials)) for trials in (2, 64)] == [2, 64] and methods.grid([], 1) == [{}]
+    cube = [Dimension(key, "linear") for key in "xyz"]  # 64^(1/3) is 3.9999999999999996 in floating point
+    assert [len(methods.grid(cube, trials)) for trials in (63, 64, 125)] == [27, 64, 125]
     assert methods.grid([N], 9) == [{"n": n} for n in (-1, 0, 1, 2)] and len(methods.grid([KIND], 3)) == 3
     for dimensions, trials, least in (([X, N, KIND], 11, 12), ([KIND], 2, 3), ([X], 1, 2)):
         with pytest.raises(
@@ -165,13 +167,27 @@ def test_a_search_by_optuna_is_silent_and_each_point_has_draws_of_its_own():
         levels.append(optuna.logging.get_verbosity())
         return {label: np.zeros((2, len(of_label[0]), 1, 2)) for label, of_label in settings.items()}
 
-    sampler = lambda seed: optuna.samplers.RandomSampler(seed=seed)
-    space = {"B": [], "A": [X]}
-    found = methods.by_optuna(space, evaluate, 2, range(2), lambda r: r[..., 0, :], None, 0, sampler)
+    drawn, space = [], {"B": [], "A": [X]}
+    sampler = lambda seed: drawn.append(seed) or optuna.samplers.RandomSampler(seed=seed)
+    found = methods.by_optuna(space, evaluate, 2, range(2), lambda r: r[..., 0, :], None, 3, sampler)
+    assert drawn == [3, 4]
     assert levels == [optuna.logging.WARNING] * 8 + [before] and optuna.logging.get_verbosity() == before
     assert list(found.settings) == list(found.regret) == ["B", "A"] and found.settings["B"] == [[{}], [{}]]
     one, other = found.settings["A"]
     assert len(one) == len(other) == 64 and one != other and found.regret["A"].shape == (2, 64, 1, 2)
+
+
+def test_trials_at_points_and_on_problems_of_their_own():
+    x = (Dimension("x", "linear"),)
+    problem = Problem({}, {"": None}, {"B": (), "A": x}, {}, axes_of({"eps": [0.5, 2.0]}, None, 1), [], {})
+    settings = {"B": [[{}], [{}]], "A": [[{"x": 0.1}, {"x": 0.2}], [{"x": 0.3}, {"x": 0.4}]]}
+    tried = Tried(settings, {"B": np.zeros((2, 1, 1, 4)), "A": np.zeros((2, 2, 1, 4))})
+    found = tuning.trials_dataset(problem, tried, lambda r: r[..., 0, :], range(4), {})["x"]
+    assert found.sel(algorithm="A").values.tolist() == [[0.1, 0.2], [0.3, 0.4]]
+    problem = Problem({}, {"u": None, "v": None}, {"A": ()}, {}, [], axes_of({"gap": [0.1, 0.2]}, None, 1), {})
+    tried = Tried({"A": [[{}]]}, {"A": np.arange(12.0).reshape(1, 1, 4, 3)})  # u at both gaps, then v
+    found = tuning.trials_dataset(problem, tried, lambda r: r.mean(-2), range(3), {}).regret
+    assert found.sel(algorithm="A", trial=1, environment="v", gap=0.1).values.tolist() == [6, 7, 8]
 
 
 def test_objectives_over_a_family():

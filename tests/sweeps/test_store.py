@@ -186,6 +186,33 @@ def test_another_run_is_refused_by_name(tmp_path):
         jb.sweep(**two, horizon=[20, 50], store=tmp_path / "axis")
 
 
+def test_a_call_that_reaches_over_files_is_cut_where_they_begin(tmp_path):
+    """Seeds 3 to 12 of two cells in files of four seeds; the regret is the seed, in the second cell half more."""
+    made, call = Store(tmp_path, block=4), Call(0, (0, 1), 3, 16, 10, ("a" * 64, "b" * 64))
+    made.prepare()
+    regret = np.arange(3.0, 13.0)[:, None, None] + np.array([0.0, 0.5])[:, None]
+    one_call.keep_outcome(made, call, one_call.Outcome(regret, None, {"x": regret[..., 0]}))
+    for m, key in enumerate(call.keys):
+        files = made.chunks([key])[key]
+        assert [(x.first, x.stop) for x in files] == [(3, 4), (4, 8), (8, 12), (12, 13)]
+        for x in files:
+            found = made.read(x, {"regret": (1,), "diagnostic.x": ()})
+            np.testing.assert_array_equal(found["regret"][:, 0], np.arange(x.first, x.stop) + m / 2)
+            np.testing.assert_array_equal(found["diagnostic.x"], found["regret"][:, 0])
+
+
+def test_a_file_under_the_name_of_other_seeds_is_set_aside(tmp_path):
+    made, key = Store(tmp_path), "ab" * 32
+    made.prepare()
+    made.write(key, 8, {"x": np.arange(3.0)})
+    [chunk] = made.chunks([key])[key]
+    assert made.read(chunk, {"x": ()})["x"].tolist() == [0, 1, 2]
+    chunk.path.rename(chunk.path.with_name(f"{key}.16-19.npz"))
+    [chunk] = made.chunks([key])[key]
+    with pytest.warns(RuntimeWarning, match="it holds another chunk"):
+        assert made.read(chunk, {"x": ()}) is None
+
+
 def damage_flip(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4

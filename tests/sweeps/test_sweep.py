@@ -16,6 +16,7 @@ import xarray as xr
 
 import jaxbandits as jb
 from jaxbandits import catalogue, simulator
+from jaxbandits.lane_faults import Faults
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
 from jaxbandits.searching.space import dimensions_of
 from jaxbandits.sweeps.arguments import checkpoint_times
@@ -157,6 +158,15 @@ def test_points_that_hardly_differ_are_two():
         (numbers,), (mark,) = stack_cases([first, second], "float64")
         np.testing.assert_array_equal(numbers, [first[0], second[0]])
         assert mark == 0
+    made, mixing = partial(jb.algorithms.exp3, learning_rate=0.05), [0.1, 0.1 + 1e-9]
+    assert [cell.algorithm.config["mixing"] for cell in laid_out(made, grid={"mixing": mixing}).cells] == mixing
+
+
+def test_infinite_regret_is_a_fault_from_its_first_checkpoint():
+    regret = np.zeros((3, 2, 4))
+    regret[1, 1, 2:] = regret[2, 1, 3] = np.inf
+    found = contract_faults.find_faults((4, 5), 10, Faults((), (), (), ()), regret, None, np.array([1, 5, 20, 60]))
+    assert found == (Fault(5, "regret", 11, 20, 2),)
 
 
 def test_grid_points_and_tied_keys_agree():
@@ -378,6 +388,7 @@ def test_who_looks_on_sees_every_run_once(tmp_path, stored):
     for ds, _, _, _ in seen:
         there = whole.regret.sel(algorithm=ds.algorithm, bonus_scale=ds.bonus_scale, horizon=ds.horizon, seed=ds.seed)
         there = there.sel(t=ds.t)
+        assert (ds.identity == there.identity).all() and ds.epsilon_spent.equals(there.epsilon_spent)
         assert ds.regret.notnull().any() and (ds.regret.isnull() | (ds.regret == there)).all()
         assert ds.attrs["config"] == whole.attrs["config"] and set(ds.data_vars) == set(whole.data_vars)
         found += ds.regret.notnull().reindex_like(found, fill_value=False).astype(float)

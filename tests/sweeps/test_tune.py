@@ -2,6 +2,7 @@
 
 import functools
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -380,6 +381,8 @@ def test_a_wrong_file_is_one_line(tmp_path, capsys):
         assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--quiet"]) == 2
         said = capsys.readouterr().err
         assert message in said and said.count("\n") == 1 and not (tmp_path / "out").exists()
+    file.write_text(FILE.replace("[100, 108]", "[8, 16]"))
+    assert read_tuning(file)["report_seeds"] == range(8)  # as `run` has them, which meet no others
 
 
 def test_pictures_of_a_tuning(tmp_path):
@@ -415,6 +418,16 @@ def test_importance_is_the_share_of_variance_that_a_key_explains():
     assert found[0].min() < found[0][0]
     np.testing.assert_allclose(jb.plot.response(tuning, "epsilon").data["centre"], [x.min() for x in found])
     assert jb.plot.parallel(tuning).data.columns.tolist() == ["trial", "index_scale", "epsilon", "objective", "chosen"]
+
+
+def test_importance_is_that_within_a_point_of_over(monkeypatch):
+    rows = {"algorithm": "a", "rate": [1, 1, 2, 2, 3, 3], "untuned": False}  # 2 / 7 of the variance, as above
+    frame = [
+        pd.DataFrame(rows | {"epsilon": x, "objective": np.array([1.0, 3, 2, 6, 5, 7]) + 1000 * x}) for x in (0.1, 1.0)
+    ]
+    monkeypatch.setattr(tuning_plots, "_frame", lambda tuning: pd.concat(frame))
+    tuning = SimpleNamespace(best=SimpleNamespace(attrs={"over": ["epsilon"], "chosen": ["rate"]}))
+    assert jb.plot.importance(tuning).data["share"].tolist() == pytest.approx([2 / 7])
 
 
 @pytest.mark.compiles(20)
