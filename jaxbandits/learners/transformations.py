@@ -27,16 +27,8 @@ else:
     GradientTransformation = NewType("GradientTransformation", tuple)
 
 RANDOM = {"random_bits", "random_gamma", "random_seed", "random_wrap", "rng_bit_generator", "threefry2x32"}
-CALL_PRIMITIVES = {
-    "jit",
-    "pjit",
-    "closed_call",
-    "core_call",
-    "custom_jvp_call",
-    "custom_vjp_call",
-    "checkpoint",
-    "remat2",
-}
+CALL_PRIMITIVES = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"}
+CALL_PRIMITIVES |= {"checkpoint", "remat2"}  # the names of one in older and newer JAX
 OPTAX_REMEDY = "give one that needs the gradient and the point only, such as optax.sgd(0.1) or optax.adam(0.1)"
 
 
