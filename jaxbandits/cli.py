@@ -394,7 +394,8 @@ def _command(given, command: str) -> str:
         words, options = [given.name, *(["--full"] if given.full else [])], ["out", "format"]
         words += [word for own in given.own for word in ("--with", own)]
     else:
-        words, options = [str(given.file)], ["out", "shard", "seeds", "engine", "format"]
+        of_worker = ["shard"] if command == "worker" else []
+        words, options = [str(given.file)], ["out", *of_worker, "seeds", "engine", "format"]
     for option in options:
         value = getattr(given, option, None)
         if value not in (None, "png", "local"):  # the defaults

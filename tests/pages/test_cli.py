@@ -229,5 +229,7 @@ def test_the_command_that_goes_on_is_the_one_that_was_typed():
     ):  # fmt: skip
         given = cli.parser().parse_args(typed.split())
         assert cli._command(given, given.command) == f"jaxbandits {typed}"
+    shared = cli.parser().parse_args("worker a.toml --out o --shard 1/3 --seeds 9".split())
+    assert cli._command(shared, "run") == "jaxbandits run a.toml --out o --seeds 9"  # when all shards are there
     there, found = SimpleNamespace(out=Path("o")), ({"a/x": 0}, {"a/x": 0, "a/y": 0}, {"a/x": 0, "b/x": 0})
     assert [cli._study_directory(there, "a/x", one) for one in found] == [Path("o"), Path("o/x"), Path("o/a/x")]

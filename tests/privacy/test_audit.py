@@ -3,6 +3,7 @@
 import importlib
 import math
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -799,6 +800,12 @@ def test_the_command_hands_all_that_it_is_told_to_the_audit(tmp_path, monkeypatc
     assert main(["audit", "ldp_ucb", *words, str(tmp_path)]) == 2
     algorithm, given = told.pop()
     assert algorithm.config["horizon"] == 12 and given.pop("environment").facts["num_arms"] == 3 and given == common
+    # whole runs of the catalogue's are as long as three releases need: one, two, four in so many horizons
+    usual = catalogue.case("ldp_ucb")[0].config["horizon"]
+    released = lambda algorithm, _: SimpleNamespace(releases=range(algorithm.config["horizon"] // usual))
+    monkeypatch.setattr(table, "find_differences", released)
+    assert main(["audit", "ldp_ucb", "--whole", "--out", str(tmp_path)]) == 2
+    assert told.pop()[0].config["horizon"] == 4 * usual
     more = "--epsilon 2 --delta 0.1 --unit user --model local --environment linear_arms --set scale=3".split()
     assert main(["audit", "their:Learner", *words, str(tmp_path), *more]) == 2
     claim = {"epsilon": 2.0, "delta": 0.1, "unit": "user", "model": "local", "horizon": 12}
