@@ -190,6 +190,11 @@ def named_in(module: str, tree: ast.AST) -> Iterator[Node]:
                 yield from home_of(*theirs[name])
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in modules():
             yield from ((node.value, name) for name in ("", *definitions(node.value)))  # a program for a process
+        elif isinstance(node, ast.JoinedStr):  # the name of a module that is put together
+            start = getattr(node.values[0], "value", "") if len(node.values) == 2 else ""
+            if isinstance(start, str) and re.fullmatch(r"jaxbandits\.[\w.]*\.", start):
+                rooms = [name for name in modules() if name.startswith(start)]
+                yield from ((room, name) for room in rooms for name in ("", *definitions(room)))
         elif isinstance(node, ast.Attribute):
             yield from places_of(module, node)
             yield from methods().get(node.attr, ())

@@ -49,6 +49,11 @@ def test_a_kernel_is_reached_by_the_name_of_its_module():
     assert sum(name.startswith("test_spectral_filter.") for name in near) > 5
 
 
+def test_a_command_is_reached_by_the_name_of_its_module():
+    near = nearest("jaxbandits/commands/offline.py::run")
+    assert near["test_command.test_rows_in_order_and_another_estimator"] == 3  # by `main`, which calls it
+
+
 def test_calls_of_a_table_reach_what_they_call():
     assert nearest("jaxbandits/searching/tune.py::tune")["test_wrong_calls.test_wrong_calls_end_in_one_line"] == 2
 

@@ -17,14 +17,14 @@ from reference import stochastic
 from uncompiled import uncompiled
 
 import jaxbandits as jb
-from jaxbandits import simulator
+from jaxbandits import catalogue, simulator
 from jaxbandits.adversaries import budgeted
 from jaxbandits.catalogue import ALGORITHMS
 from jaxbandits.protocol import Adversary, AdversaryView, Attack, Truth
 from jaxbandits.random import Draws
 from jaxbandits.simulator import attack_state
 from jaxbandits.sweeps.engines import one_call
-from jaxbandits.sweeps.plan import plan
+from jaxbandits.sweeps.plan import cast, plan
 from jaxbandits.sweeps.storage.store import BegunCall
 from jaxbandits.window import Lane
 
@@ -145,6 +145,23 @@ def test_charge_by_charge_as_in_the_literal_attack(kind, strength, schedule):
             np.testing.assert_allclose(account, sums[ends], rtol=1e-12, atol=1e-12)
             if strength == "weak":
                 assert told["corrupted_regret"] == pytest.approx(attack.corrupted_regret, abs=1e-11)
+
+
+def test_who_keeps_an_account_sees_every_play_of_a_learner_at_rest():
+    algorithm, environment = catalogue.case("robust_elimination")
+    assert algorithm.program.hints.rest is not None
+    parts = simulator.parts_of(algorithm, environment, None, None, "float32")
+    account, plain = budgeted(total=9.0).attack, jb.adversaries.huber(corruption=0.1).attack
+    seen = []
+
+    def look(case):
+        lane = simulator.begin(parts, case, np.uint32(0), 1)
+        for attacks in ((None, None), (plain, plain), (account, None), (None, account)):
+            of_both = dict(zip(("reward_attack", "message_attack"), attacks, strict=True))
+            seen.append(simulator.resting(parts._replace(**of_both), case, lane) is not None)
+
+    jax.eval_shape(look, jax.tree.map(partial(cast, dtype="float32"), simulator.case_of(algorithm, environment)))
+    assert seen == [True, True, False, False]
 
 
 def test_a_weak_attack_rests_while_the_best_arm_is_level():

@@ -95,6 +95,19 @@ def test_poison_does_nothing_at_corruption_zero_and_keeps_rewards_bounded():
     assert np.abs(run.history.reward).max() <= 1
 
 
+def test_regret_is_of_the_agents_that_neither_adversary_attacks():
+    """Agents learn by themselves, so that the others' plays are the same beside one adversary and beside both."""
+    alone = jb.algorithms.isolated_linucb(num_agents=N, num_arms=A, dim=D, horizon=T, window=L)
+    many, few = {"corruption": 0.4}, {"corruption": 0.2}  # two agents of six, and one of these
+    for both, wider in (
+        ((poison(**many), byzantine(**few)), (poison(**many), None)),
+        ((poison(**few), byzantine(**many)), (None, byzantine(**many))),
+    ):
+        pairs = both, wider, (None, None)
+        found = plays.played([plays.Lane(SEED, alone, WORLD, *pair) for pair in pairs], checkpoints=1, compiled=False)
+        assert found[0].regret[-1] == found[1].regret[-1] < found[2].regret[-1]
+
+
 def test_poison_draws_the_same_under_every_window():
     adversary, means = poison(corruption=0.4, prob=0.5), np.full((12, N, A), 1 / 3, np.float32)
     action = np.zeros((12, N), np.int32)

@@ -139,7 +139,7 @@ def test_eigenvalue_floor(dim):
     rng = np.random.default_rng(dim)
     matrix = rng.normal(size=(5, dim, dim))
     matrix = matrix + np.swapaxes(matrix, 1, 2)
-    matrix[0] = np.eye(dim) * 3
+    matrix[0], matrix[1] = np.eye(dim) * 3, np.eye(dim) * 0.05  # above the floor, and positive below it
     values, vectors = np.linalg.eigh(matrix)
     want = np.einsum("nij,nj,nkj->nik", vectors, 1 / np.maximum(values, 0.3), vectors)
     got = uncompiled(jax.vmap(lambda m: inverse_above_floor(m, 0.3)))(np.float32(matrix))

@@ -396,7 +396,7 @@ def values_that_differ():
          of_class(by=functools.lru_cache(made_with(2))), of_class(by=staticmethod(made_with(3))), of_class(by=lock)],
         [made_with(0.9), made_with(0.5), made_with(np.arange(3)), made_with(np.arange(3.0)),
          made_with({1: 0.5, "1": 0.9}), made_with({1: 0.7, "1": 0.9}), lambda t, d=1: t, lambda t, d=2: t,
-         lambda t, *, d=2: t],
+         lambda t, *, d=2: t, lambda t, *, d=3: t],
         [lambda t: t, lambda t: 2 * t], [wrapped(0.9)(rate), wrapped(0.5)(rate), rate, jax.jit(rate), jax.vmap(rate),
          jax.vmap(rate, in_axes=1), jax.jit(jax.grad(rate)), jax.jit(jax.grad(rate, argnums=1))],
         [0.5, "0.5", np.float32([0.5, 1]), np.float64([0.5, 1]), [0.5, 2], (0.5, 2), {"a": 0.5}, None, b"0.5",
