@@ -31,7 +31,7 @@ from jaxbandits.strangers_process import Function, Rows, Stranger
 from jaxbandits.typing import Array
 from jaxbandits.validation import choice, declare
 
-IDENTITY = 2  # raised where runs of the same description are others, as when their sums are rounded otherwise
+IDENTITY = 3  # raised where runs of the same description are others, as when their sums are rounded otherwise
 PICKLING = threading.Lock()  # cloudpickle notes what travels by value for all threads
 # One thread of every library for matrices: the processes are as many as there are cores
 ONE_THREAD = dict.fromkeys(
@@ -69,7 +69,8 @@ class Learner(NamedTuple):
         if foreign.version is None:
             raise Nameless("it is foreign code without a version=, which says when its runs are the same")
         made_of = foreign.make, foreign.ask, foreign.tell, foreign.diagnose, dict(self.arguments)
-        return [IDENTITY, foreign.version, foreign.plays_on_losses, described.describe(made_of)]
+        shown = foreign.plays_on, foreign.plays_on_losses
+        return [IDENTITY, foreign.version, *shown, described.describe(made_of)]
 
     def stranger(self, view: Function | None = None) -> Stranger:
         """What a process needs to play it."""
@@ -180,7 +181,7 @@ class Described:
         return found
 
     def describe_class(self, x: type) -> list[Any]:
-        """A class's text, and what it holds: functions with what they close over, and values."""
+        """A class's text, what it holds, functions with what they close over and values, and what it is built on."""
         found: list[Any] = ["class", x.__module__, x.__qualname__, _text_of(x)]
         for name, each in vars(x).items():
             if name in PYTHONS_OWN:
@@ -189,6 +190,7 @@ class Described:
                 each = [each.fget, each.fset, each.fdel]
             each = getattr(each, "__func__", each)  # of a static method or one of the class
             found.append([name, self.describe(each, inside=True)])
+        found += [self.describe(base, inside=True) for base in x.__bases__ if base is not object]
         return found
 
 

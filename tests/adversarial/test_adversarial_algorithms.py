@@ -494,3 +494,9 @@ def test_a_base_of_ones_own_is_told_of_the_noise_it_will_see():
     assert seen(told, epsilon=INF) == 0.0
     tuned_in_batches(told, lambda batches: {"feedback_scale": float(batches.window)})
     assert seen(told, epsilon=0.25, window=2) == 2.0
+
+
+def test_a_batch_is_no_longer_than_the_run():
+    """1 / epsilon = 3,000,002.7, within the rounding that is allowed for."""
+    made = private_batched(num_arms=2, horizon=3_000_000, epsilon=(1 - 9e-7) / 3_000_000)
+    assert (made.params.window, made.schedule[0].repeats) == (3_000_000, 1)

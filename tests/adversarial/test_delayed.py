@@ -236,6 +236,7 @@ def test_the_bits_of_a_message_are_kept():
     with jax.enable_x64(True):
         tree = (
             np.array([1.5, -0.0, np.nan], np.float32), np.float64(np.pi), np.int32(-7), np.array([True, False]),
+            np.array([1.5, -0.3], np.float16), np.array([-7, 5], np.int8),
             {"x": np.arange(4, dtype=np.int32).reshape(2, 2)},
         )  # fmt: skip
 
@@ -245,7 +246,7 @@ def test_the_bits_of_a_message_are_kept():
             return ring, message_ring.read_message(ring, jnp.int32(3), tree)
 
         ring, found = kept(tree)
-        assert ring.shape == (5, 3 + 2 + 1 + 2 + 4)
+        assert ring.shape == (5, 3 + 2 + 1 + 2 + 2 + 2 + 4)
         for x, y in zip(jax.tree.leaves(tree), jax.tree.leaves(found), strict=True):
             assert x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
 
@@ -398,3 +399,16 @@ def test_values_of_theory():
     params = a.hybrid_tsallis_inf(num_arms=4, horizon=9, tuning="best_of_both", delay_bound=50).params
     assert (params.first, params.second, params.share) == (first, second, 1.0)
     assert theory.delayed_order(4, 2000, 0) == pytest.approx(math.sqrt(8000))
+
+
+def test_the_claim_of_late_messages_is_at_its_scale_and_says_what_was_asked_for():
+    """rho = 1/2 is noise of deviation 1; late sums come in another order, so that the first alone is looked at."""
+    late = a.delayed(num_arms=2, dim=2, horizon=9, base=partial(a.adac_oful, rho=0.5), delay=("uniform", 0, 3))
+    (event,) = late.guarantee.events(late.params._replace(mechanism_scale=2.0))
+    assert (event.mechanism, event.sensitivity, event.scale, event.running) == ("gaussian", 1.0, 2.0, None)
+    assert a.delayed(num_arms=2, horizon=9, base=partial(a.ldp_ucb, epsilon=1.5), delay=2).guarantee.claimed == 1.5
+
+
+def test_late_sums_hold_as_many_plays_as_the_base_s():
+    late = a.delayed(num_arms=3, dim=3, horizon=9, base=partial(a.online_ucb, epsilon=1.0), delay=2)
+    assert late.program.float32_plays == 2**22

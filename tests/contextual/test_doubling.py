@@ -221,3 +221,15 @@ def test_without_noise():
     actions, messages, _ = on_tape(silent, contexts, rewards)
     assert_allclose(messages.response, rewards[np.arange(28), actions])
     assert_allclose(messages.feature, contexts[np.arange(28), actions], rtol=1e-6)
+
+
+def test_the_epoch_that_spends_most_need_not_be_the_last():
+    """The epoch of 8 plays is given 2, all others 1."""
+
+    def base(*, num_arms, dim, horizon, longest):
+        settings = {"epsilon": 2.0 if horizon == 8 else 1.0, "delta": 0.1, "learner": "ogd", "longest": longest}
+        return online_ucb(num_arms=num_arms, dim=dim, horizon=horizon, **settings)
+
+    found = made(63, base)
+    assert jb.mechanisms.compose(found.guarantee.events(found.params), 0.1) == pytest.approx((2.0, 0.1), abs=1e-6)
+    assert found.guarantee.claimed == 2.0

@@ -22,6 +22,7 @@ from jaxbandits.algorithms.contextual.statistics import TREES, clip_pair, joint,
 from jaxbandits.environments import contextual_linear
 from jaxbandits.mechanisms import gaussian_scale
 from jaxbandits.numerics.eliminations import symmetric_inverse
+from jaxbandits.numerics.least_squares import ridge_scores
 from jaxbandits.numerics.packed import MAX_UNROLLED_DIM, pairs
 from jaxbandits.random import Draws
 from jaxbandits.theory.linear_widths import moment_sensitivity
@@ -275,3 +276,14 @@ def test_the_simplified_tree_tells_users_apart():
         releases.append(np.ravel(released.vector))
     assert np.abs(releases[1] - releases[0] - [0.6, 0.8]).max() > 0.1  # play 3 begins a level
     np.testing.assert_allclose(releases[4] - releases[3], [0.6, 0.8], atol=1e-4)  # plays 5 and 6 share one
+
+
+def test_scores_where_a_pivot_vanishes():
+    """Axes 0 and 1 change places, the others stay: the matrix is its own inverse. All numbers are powers of 2."""
+    matrix = np.eye(9, dtype=np.float32)
+    matrix[:2, :2] = [[0, 1], [1, 0]]
+    x = np.eye(9, dtype=np.float32)[[0, 0]]
+    x[1, 2] = 1
+    found = uncompiled(ridge_scores)(matrix, np.eye(9, dtype=np.float32)[1], np.float32(0), x)
+    np.testing.assert_allclose(found[0], [1, 1], atol=1e-6)
+    np.testing.assert_allclose(found[1], [0, 1], atol=1e-6)

@@ -264,3 +264,21 @@ def test_the_scale_is_that_of_the_decision():
         assert action.tolist() == [2] and float(note) == pytest.approx(1 / D)
         moved.append(np.linalg.inv(after.inverse) - np.linalg.inv(now.inverse))
     np.testing.assert_allclose(*moved, atol=2e-3)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_long_run_is_projected_as_a_short_one(long):
+    """From (0.3, 0.4, 0) outwards, along an axis of V, and back onto the sphere of radius 1/2: the same point."""
+    algorithm = hvt_linucb(num_arms=6, dim=D, horizon=T, moment_scale=1.0, theta_norm=0.5)
+    draws = jb.random.Draws(np.uint32(0), "alg", np.float32, long=long)
+
+    @uncompiled
+    def after(params, x):
+        state = algorithm.program.init(params, draws)._replace(theta=x / 2)
+        square, message = jnp.float32(1 / D), (x, jnp.float32(50))  # V = D I
+        return algorithm.program.update(params, state, None, jnp.int32(1), square, message, 1)[0]
+
+    x = np.float32([0.6, 0.8, 0.0])
+    found = after(jax.tree.map(np.float32, algorithm.params), x)
+    np.testing.assert_allclose(found.theta, x / 2, atol=2e-4)
+    assert bool(found.rest) == long and not (long and np.any(found.rest[1]))

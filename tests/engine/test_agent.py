@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from functools import partial
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ import jaxbandits as jb
 from jaxbandits import agent_file, catalogue
 from jaxbandits.agents import context_sizes
 from jaxbandits.ask_tell import Behind, note_behind
+from jaxbandits.numerics import SHORT
 from jaxbandits.random import Draws
 
 # windows of several plays, spans that are closed, agents, a shuffler
@@ -91,12 +93,18 @@ def test_rewards_in_any_order_through_a_file_end_as_without_it(tmp_path):
     )
 
 
+@pytest.mark.compiles(20)
 def test_an_agent_says_what_it_spends(tmp_path):
     agent = jb.agent("ldp_ucb", epsilon=0.5, num_arms=2, horizon=50)
     agent.ask()
     assert agent.spent() == (0.0, 0.0)
     agent.tell(1.0)
     assert agent.spent() == (0.5, 0.0)
+    gaussian = jb.algorithms.ldp_linucb(num_arms=2, dim=2, horizon=40, epsilon=1.0, delta=0.1)
+    one = jb.agent(gaussian)
+    one.ask(np.eye(2)), one.tell(0.5)
+    epsilon, delta = map(float, gaussian.guarantee.spend(gaussian.params))
+    assert 0 < delta <= 0.1 and one.spent() == (epsilon, delta)
     plain = jb.agent("ucb1", num_arms=2, horizon=50)
     plain.ask()
     plain.tell(1.0)
@@ -108,6 +116,11 @@ def test_an_agent_says_what_it_spends(tmp_path):
             bounded.tell(np.full(len(bounded.ask()), reward))
             assert bounded.spent() == (pytest.approx(epsilon), 0.0)
     assert jb.load_agent(bounded.save(tmp_path / "agent.npz")).spent() == (np.inf, 0.0)
+    mixed = jb.agent("phased_elimination", actions=np.eye(2), horizon=50, epsilon=4.0)
+    paid = np.full(len(mixed.ask()), 0.5)
+    paid[-1] = 1.5  # one of several
+    mixed.tell(paid)
+    assert len(paid) > 1 and mixed.spent() == (np.inf, 0.0)
 
 
 def test_a_batch_goes_on_through_a_file_and_after_a_window_that_was_forgotten(tmp_path):
@@ -297,3 +310,39 @@ def test_a_file_says_what_it_is(tmp_path):
     np.savez(path, about=np.array(json.dumps(about)))
     with pytest.raises(ValueError, match=r"saved by jaxbandits 0\.1\.0"):
         jb.load_agent(path)
+
+
+@pytest.mark.parametrize("event", [None, "a", 7])
+def test_the_play_asked_last_is_told_after_a_file_too(tmp_path, event):
+    agent = jb.agent("ucb1", num_arms=2, horizon=50)
+    agent.ask(event="other"), agent.ask(event=event)
+    loaded = jb.load_agent(agent.save(tmp_path / "agent.npz"))
+    assert loaded.state.waits
+    loaded.tell(1.0)
+    # another play waits still, the one that `state` shows does not
+    assert loaded.waiting == ("other",) and not loaded.state.waits
+    assert jb.agent("ucb1", num_arms=2, horizon=50, state=loaded.state).waiting == ()
+
+
+@pytest.mark.compiles(16)
+def test_agents_of_long_runs_keep_what_rounding_leaves_out():
+    for most, kept in ((SHORT, False), (SHORT + 1, True)):
+        built = jb.algorithms.linucb(num_arms=2, dim=2, horizon=most)
+        assert bool(jax.tree.leaves(jb.agent(built, horizon=9).state.learner.rest)) == kept
+
+
+def test_arguments_of_every_kind_come_back_from_a_file():
+    inner = partial(jb.algorithms.online_ucb, learner="ogd", epsilon=np.inf)
+    given = {
+        "base": partial(jb.algorithms.doubling, base=inner, power=0.25), "factory": "a word",
+        "pair": (np.arange(3), [np.eye(2), None, np.float32(0.25), True]),
+    }  # fmt: skip
+    arrays = {}
+    described = json.loads(json.dumps(agent_file._plain(given, arrays)))
+    found = agent_file._value(described, arrays)
+    base = found["base"]
+    assert base.func is jb.algorithms.doubling and base.keywords["power"] == 0.25
+    assert base.keywords["base"].func is inner.func and base.keywords["base"].keywords == inner.keywords
+    (numbers, (matrix, *others)), kinds = found["pair"], (type(found["pair"]), type(found["pair"][1]))
+    assert numbers.tolist() == [0, 1, 2] and numbers.dtype == np.arange(3).dtype and kinds == (tuple, list)
+    assert matrix.tolist() == np.eye(2).tolist() and others == [None, 0.25, True] and found["factory"] == "a word"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dealt import dealt
 from numpy.testing import assert_allclose, assert_array_equal
+from numpy_draws import NumpyDraws
 from scipy import stats
 from uncompiled import uncompiled
 
@@ -326,6 +327,7 @@ def test_ranges_after_an_attack():
     ):  # fmt: skip
         assert adversary.reward_range(adversary.params, -0.5, 2.0) == want
     assert poison().reward_range(poison().params, 0.25, 2.0) == (-2.0, 2.0)
+    assert poison().reward_range(poison().params, -3.0, 1.0) == (-3.0, 3.0)
     flipped = huber(kind="sign_flip", value=3.0)
     assert flipped.reward_range(flipped.params, -2.0, 0.5) == (-6.0, 6.0)
     with pytest.raises(ValueError, match="poison corrupts the rewards of agents: use it as reward_adversary"):
@@ -423,3 +425,20 @@ def test_an_attack_in_range_is_the_strongest_that_a_clipping_server_lets_through
     assert regret["in range"] == pytest.approx(regret["infinite"], rel=0.02)
     none, before = regret["before"]
     assert regret["in range"] > before > none
+
+
+def test_a_message_of_several_numbers_is_hit_as_a_whole_in_its_window():
+    message = {"gram": np.ones((2, 2), np.float32), "vector": np.ones(3, np.float32)}
+    adversary = huber(corruption=0.5, value=3.0)
+
+    @uncompiled
+    def corrupted(params, t, message):
+        seen = AdversaryView(t, (), jnp.zeros(1, jnp.int32), t > 0, Truth(jnp.asarray(MEANS)), (), (), (), None)
+        return adversary.attack.corrupt(params, (), Draws(np.uint32(1), "attack"), t, message, seen)[0]
+
+    hit = NumpyDraws(1, "attack/hit", np.float32).uniform(np.arange(1, 41)) < 0.5
+    params = jax.tree.map(np.float32, adversary.params)
+    for t, one in enumerate(hit, start=1):
+        for x in corrupted(params, np.array([t], np.int32), message).values():
+            assert_array_equal(x, np.full(x.shape, 3.0 if one else 1.0))
+    assert 10 < hit.sum() < 30

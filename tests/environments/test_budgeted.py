@@ -170,21 +170,24 @@ def test_a_weak_attack_rests_while_the_best_arm_is_level():
     assert (seen == 1).all() and (account == 0).all()
 
 
-@pytest.mark.parametrize("kind", ["lower_best", "raise_worst"])
-def test_corrupted_regret_of_means_that_change_with_the_play(kind):
-    """A quarter less for the best arms 1, 0, 2, or more for the worst 0, 1, 1: (0.8 + 0.6 + 0.4) - 3 / 4."""
+@pytest.mark.parametrize(("kind", "want"), [("lower_best", 1.05), ("raise_worst", 1.05), ("swap", 0.3)])
+def test_corrupted_regret_of_means_that_change_with_the_play(kind, want):
+    """A quarter less for the best arms 1, 0, 2, or more for the worst 0, 1, 1: (0.8 + 0.6 + 0.4) - 3 / 4.
+
+    Swapped both: (0.65 - 0.35) + (0.45 - 0.35) + (0.35 - 0.45).
+    """
     means = np.asarray([[0.1, 0.9, 0.5], [0.7, 0.1, 0.5], [0.5, 0.2, 0.6]], np.float32)
     attack = budgeted(total=9.0, kind=kind, size=0.25, strength="weak")
 
     @uncompiled
     def regret(params, means, t, actions, reward):
         state = attack.attack.init(params, Draws(jnp.uint32(0), "contamination"))
-        view = AdversaryView(t, (), actions, t > 0, Truth(means), (), (), (), None)
+        view = AdversaryView(t, (), actions, t > 0, Truth(means), (), (), (), lambda arm: jnp.zeros(arm.shape))
         return attack.attack.corrupt(params, state, None, t, reward, view)[2].regret
 
     params = jax.tree.map(lambda x: np.float32(x) if isinstance(x, float) else x, attack.params)
     t, worst = np.arange(1, 4, dtype=np.int32), np.asarray([0, 1, 1], np.int32)
-    assert float(regret(params, means, t, worst, np.full(3, 0.5, np.float32))) == pytest.approx(1.05, rel=1e-6)
+    assert float(regret(params, means, t, worst, np.full(3, 0.5, np.float32))) == pytest.approx(want, rel=1e-5)
 
 
 @functools.cache
@@ -468,3 +471,40 @@ def test_contexts_may_be_attacked():
     contexts = jb.environments.contextual_linear(num_arms=6, dim=3)
     ds = jb.sweep("linucb", contexts, horizon=20, seeds=2, progress=False, reward_adversary=budgeted(total=1.0))
     assert np.all(ds.corruption_spent <= 1.0)
+
+
+@pytest.mark.parametrize(("strength", "second", "spent"), [
+    ("strong", [0.6, 0.6, 0.0, 0.5], 0.8), ("weak", [0.75, 0.75, 0.0, 0.25], 1.0),
+])  # fmt: skip
+def test_the_empirical_best_goes_by_rewards_of_plays_that_were_made(strength, second, spent):
+    """Both means are 3/4 at the second window: 3/2 - 3 (0.75 - 0.05) + 1 = 0.4 above; a weak attack takes 1/4 each."""
+    size = 1.0 if strength == "strong" else 0.25
+    attack = budgeted(total=9.0, kind="empirical_best", strength=strength, margin=0.05, size=size)
+    first = [1.0, 0.5, 1.0, 0.5]
+    actions, rewards = np.array([0, 0, 1, 1, 0, 0, 1, 0]), np.array([*first, 1.0, 1.0, 0.0, 0.5])
+    seen, account, _ = played(attack, actions, rewards, slots=4, offered=OFFERED)
+    np.testing.assert_allclose(seen, [*first, *second], atol=1e-12)
+    np.testing.assert_allclose(account, [0.0, spent], atol=1e-12)
+
+
+def test_each_adversary_begins_and_tells_by_its_own_numbers_and_draws():
+    def adversary(name, number):
+        attack = Attack(
+            lambda params, draws: params[0] + draws.uniform(jnp.int32(0)),
+            lambda params, state, draws, t, payload, view: (payload, False, state),
+            diagnose=lambda params, state: {name: jnp.stack([state, params[0]])},
+        )
+        return Adversary(attack, (np.float64(number),), None, {})
+
+    algorithm, both = jb.algorithms.ucb1(num_arms=4, horizon=9), (adversary("one", 1), adversary("two", 2))
+    parts = simulator.parts_of(algorithm, ARMS(), *both, "float32")
+    case = jax.tree.map(partial(cast, dtype="float32"), simulator.case_of(algorithm, ARMS(), *both))
+
+    @uncompiled
+    def told(case, seed):
+        return simulator.finish(parts, case, simulator.begin_without_record(parts, case, seed))[1]
+
+    found = told(case, np.uint32(5))
+    for name, number, path in (("one", 1, "contamination"), ("two", 2, "attack")):
+        drawn = NumpyDraws(5, path, np.float32).uniform(0)
+        np.testing.assert_allclose(found[name], [number + drawn, number], rtol=1e-6)

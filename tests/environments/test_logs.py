@@ -225,3 +225,19 @@ def test_tables_of_rewards(tmp_path):
         )
     with pytest.warns(UserWarning, match="1 of 40 rows"):
         assert len(jb.read_table(frame, rewards=["r1", "r2"], missing="drop")[0]) == 39
+
+
+def test_rows_that_are_left_out_take_their_numbers_with_them():
+    kept, want = np.delete(np.arange(400), [3, 200]), read_golden()
+    holes = FRAME.assign(x=FRAME["x"].where(FRAME.index != 3))
+    holes["arm"] = FRAME["arm"].astype(object).where(FRAME.index != 200)
+    with pytest.warns(UserWarning, match="2 of 400 rows"):
+        found = read(holes, missing="drop")
+    for name in ("features", "arm", "reward", "propensity"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(want, name)[kept])
+    frame = pd.DataFrame(np.column_stack([F, R]), columns=["a", "b", "c", "r1", "r2", "r3"])
+    frame.loc[3, "r2"] = np.nan
+    with pytest.warns(UserWarning, match="1 of 40 rows"):
+        features, rewards = jb.read_table(frame, rewards=["r1", "r2", "r3"], missing="drop")
+    np.testing.assert_array_equal(features, np.delete(F, 3, 0))
+    np.testing.assert_array_equal(rewards, np.delete(R, 3, 0))

@@ -82,6 +82,8 @@ def test_new_rows_are_made_by_the_old_numbers():
     assert np.linalg.norm(kept.apply(new), axis=1).max() > 1 >= np.linalg.norm(rows, axis=1).max()
     table, _ = jb.read_table(own_data_frame(), rewards=["r1", "r2"])
     np.testing.assert_array_equal(kept.apply(table), kept.apply(F))
+    plain = make(F, names=[f"features[:, {j}]" for j in range(3)])[1]  # as arrays have it
+    np.testing.assert_array_equal(plain.apply(own_named(F, NAMES)), plain.apply(F))
     for wrong, text in (
         (F[:, :2], "features has the columns features[:, 0], features[:, 1]; they must be a, b, c"),
         (own_named(F, ["b", "a", "c"]), "in this order"),
@@ -383,6 +385,9 @@ def test_a_log_that_is_played_as_labels_is_said():
     with pytest.warns(UserWarning, match=said) as caught:
         E.classification(features=frame[["age", "clicked"]], labels=frame["item"])
     assert caught[0].filename == __file__
+    scored = frame[["age", "clicked"]].assign(pscore=np.array([0.2, 0.3, 0.5])[frame["item"]])  # which predicts
+    with pytest.warns(UserWarning, match="so that this looks like a log of choices"):
+        E.classification(features=scored, labels=frame["item"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         E.classification(features=frame[["age", "clicked"]], labels=(frame["age"] > 1).astype(int))
@@ -422,3 +427,22 @@ def test_files_of_settings_name_tables_and_logs(tmp_path):
         with pytest.raises((ValueError, TypeError)) as error:
             read_config(tmp_path / "run.toml")
         assert said in str(error.value)
+
+
+def test_a_fitted_log_is_played_in_the_order_and_against_what_is_asked():
+    log, times = read_golden().split(0.1, seed=None)[0], np.array([1, 13, 40, 95])
+    for against in ("row", "fixed"):
+        world = E.fitted(log=log, shuffle=False, regret_against=against)
+        means = world.params.means[np.arange(95) % 40]
+        best = means.cumsum(axis=0).max(axis=1) if against == "fixed" else means.max(axis=1).cumsum()
+        found = world.world.baseline(world.params, 11, times)
+        np.testing.assert_allclose(found, times - best[times - 1], atol=1e-9)
+        assert world.facts["regret_against"] == against and not world.world.seeded
+
+
+def test_rows_of_zeros_have_no_length_to_divide_by():
+    rows, kept = make(np.ones((3, 1)), names=["a"], bias=False, norm="largest")
+    assert rows.tolist() == [[0]] * 3 and kept.apply(np.full((2, 1), 4.0)).tolist() == [[3], [3]]
+    with pytest.warns(UserWarning, match="2 of 2 features are the same in every row"):
+        blocks = E.classification(features=np.ones((4, 2)), labels=[0, 1, 0, 1], view="blocks")
+    assert blocks.params.features.tolist() == [[0, 0]] * 4

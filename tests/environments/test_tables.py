@@ -119,6 +119,7 @@ def test_labels_that_are_none_are_refused():
         (np.array(["2020-01-01", "NaT", "2020-01-03"], "M8[ns]"), (LOST, "is missing")),
         (np.ma.array([0, 1, 2], mask=[0, 1, 0]), ("labels has masked entries",)),
         ([1.0, 2.0**53, 3.0], (LOST, "no class")),  # its neighbours are this float, too
+        ([1.0, -(2.0**53), 3.0], (LOST, "no class")),
         ([1, "1", "a"], (LOST, "one name")),
         (pd.DataFrame({"y": [0, 1, 0]}), ("labels has shape (3, 1)", "give its one column")),
     ):

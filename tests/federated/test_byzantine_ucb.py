@@ -17,6 +17,7 @@ import jaxbandits as jb
 from jaxbandits.algorithms import byzantine_ucb, isolated_linucb, oracle_linucb
 from jaxbandits.algorithms.federated import agents
 from jaxbandits.algorithms.federated.aggregation import AGGREGATION_RULES, Crowd
+from jaxbandits.algorithms.federated.comparators import Message
 from jaxbandits.environments import federated_linear
 from jaxbandits.estimators.middle_points import groups_of
 from jaxbandits.numerics.packed import pack, unpack
@@ -380,3 +381,35 @@ def test_a_target_attack_breaks_the_mean_and_not_the_median():
     regret = ds.regret.isel(t=-1).mean("seed").values / np.array([10, 8])  # of an honest agent
     assert regret[1, 1] < 2 * regret[0, 0] and regret[1, 0] < 1.3 * regret[0, 0]
     assert regret[0, 1] > 4 * regret[1, 1]
+
+
+@pytest.mark.parametrize(("privacy", "episodes", "draws"), [
+    ({"privacy": "tree"}, 12, 4 / 2), ({"privacy": "increment"}, 9, 8),
+    ({"privacy": "counter", "counter": "tree"}, 4, (1 + 1 + 2) / 3),
+])  # fmt: skip
+def test_noise_against_data_is_of_the_forms_draws(privacy, episodes, draws):
+    """Draws in the noise: half of 4 levels; one a message; nodes of the sums of 1, 2 and 3 messages."""
+    one = made(**privacy, epsilon=4.0, horizon=episodes * L)
+    share = 2 * one.params.node_scale * math.sqrt(D * draws / N) * D / (episodes * L)
+    assert one.guarantee.noise_share(one) == pytest.approx(share)
+    half = one._replace(params=one.params._replace(mechanism_scale=0.5))
+    assert one.guarantee.noise_share(half) == pytest.approx(share / 2)
+
+
+def test_comparators_carry_what_rounding_leaves_out():
+    """Beside 2^24 float32 moves by 2: eight vectors of 1/4 add 2, of ten agents together 20."""
+    draws = Draws(np.uint32(0), "alg", np.float32, long=True)
+    sent = Moments(np.zeros((N, D, D), np.float32), np.full((N, D), 0.25, np.float32))
+    for factory, message, want in ((isolated_linucb, Message(*sent, sent), 2), (oracle_linucb, sent, 20)):
+        program = (algorithm := factory(**SIZES, horizon=200, window=L)).program
+        params = jax.tree.map(np.float32, algorithm.params)
+        begin = uncompiled(lambda p, program=program: program.init(p, draws))
+        step = uncompiled(
+            lambda p, s, new, program=program: program.update(p, s, draws, jnp.int32(L), (), new, jnp.int32(L))[0]
+        )
+        state = begin(params)
+        state = state._replace(sums=state.sums._replace(vector=np.full_like(state.sums.vector, 2.0**24)))
+        for _ in range(8):
+            state = step(params, state, message)
+        gained = np.float64(state.sums.vector) - 2.0**24 + np.float64(state.rest.vector)
+        np.testing.assert_allclose(gained, want, atol=1e-3)

@@ -145,3 +145,11 @@ def test_accounting_is_added_to_the_ridge(privacy):
         plain, made = (byzantine_ucb(**settings, counter="tree", accounting=kind) for kind in (None, "repaired"))
         added = 0.5 * (made.params.constants.shift - plain.params.constants.shift)
         assert added == pytest.approx(noise_ridge("repaired", N, D, plain.params.node_scale, 5, 0.05))
+
+
+def test_the_last_window_has_no_round_that_is_asked_for():
+    given = {"schedule": "determinant", "threshold": 1e-9, "privacy": "tree", "node_scale": 0.0, "horizon": 5}
+    kept, shown, _ = served(GRAMS[:5], VECTORS[:5], compiled=False, **given)
+    assert kept.unsent.rounds.tolist() == [1, 2, 3, 4, 4]
+    for part in shown:
+        assert np.isnan(part).reshape(5, -1).all(1).tolist() == [False] * 4 + [True]

@@ -212,3 +212,15 @@ def test_what_cannot_be_trained():
         jb.trained(A.linucb, jb.environments.contextual_linear(num_arms=2, dim=3), horizon=10)
     with pytest.raises(ValueError, match="horizon = 5 disagrees with the run's horizon 10"):
         jb.trained(partial(A.ucb1, horizon=5), table_world(), horizon=10)
+
+
+def test_a_learner_is_paired_with_a_fixed_policy_row_by_row():
+    """As the ratio of two means over all rows each."""
+    log = read(UNIFORM)
+    row = jb.offline([partial(LINUCB, horizon=300), 1], log, estimator="replay").loc["arm 1"]
+    used, shown = np.isin(np.arange(900), by_hand(log)[0]), log.arm == 1
+    one, other = (x * (log.reward - log.reward[x].mean()) / x.mean() for x in (used, shown))
+    error, apart = (other - one).std(ddof=1) / 30, log.reward[shown].mean() - log.reward[used].mean()
+    np.testing.assert_allclose(row["difference_error"], error, rtol=1e-10)
+    ends = apart + np.array([-1, 1]) * 1.959963984540054 * error
+    np.testing.assert_allclose(row[["difference_low", "difference_high"]].astype(float), ends, rtol=1e-9)

@@ -255,12 +255,30 @@ def test_models_of_rewards():
     np.testing.assert_allclose(found.value, np.mean([PI[i] @ means[i % 2] for i in range(400)]), rtol=1e-13)
     assert 0.4 < quiet(PI, LOG, estimator="dm", model="logistic").value < 0.55
     assert 0 <= quiet(PI, LOG, estimator="dm", ridge=1e9).value < 400 / 1e9  # |theta| is |Z'r| / ridge at most
+
+    class High(Mean):
+        def predict(self, x):
+            return np.full(len(x), 0.9)
+
+    half = LOG._replace(reward=LOG.reward / 2)  # up to 1/2, in a range up to 1 unless another is declared
+    for given, value in (({}, 0.9), ({"reward_range": (0, 0.75)}, 0.75)):
+        assert quiet(PI, half, estimator="dm", model=High(), **given).value == pytest.approx(value)
     # rewards in other units: what a model expects is cut to the log's own range
     log = LOG._replace(reward=10 * LOG.reward - 5)
     found = quiet(PI, log, clip=3)
     assert np.isnan(found.bias_bound) and np.isfinite(found.value)
     assert np.isnan(quiet(PI, LOG._replace(reward=LOG.reward - 0.5), clip=3).bias_bound)  # below 0, and not above 1
     assert quiet(PI, log, clip=3, reward_range=(-5, 5)).bias_bound == pytest.approx(10 * 0.1132708333)
+
+
+def test_a_bound_takes_the_narrower_of_clip_and_floor():
+    """Weights of PI are at most 0.8 / floor, whatever clip is; those of the policy that logged are 1."""
+    for given, widest in (({"clip": 20, "floor": 0.1}, 8), ({"clip": 5, "floor": 0.1}, 5), ({"floor": 0.05}, 16)):
+        found = quiet(PI, LOG, estimator="ips", interval="bernstein", **given)
+        _, y = literal.estimate("ips", *ARGUMENTS, clip=given.get("clip", np.inf))
+        np.testing.assert_allclose(found.interval[1] - found.value, literal.bernstein(y, widest, 0.95), rtol=1e-10)
+    found = jb.offline(LOG, LOG, estimator="ips", interval="bernstein", clip=8)
+    np.testing.assert_allclose(found.interval[1] - found.value, literal.bernstein(LOG.reward, 1, 0.95), rtol=1e-10)
 
 
 def test_the_range_of_what_is_averaged_by_hand():

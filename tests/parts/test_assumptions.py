@@ -43,6 +43,8 @@ def test_central_beliefs_are_about_deviations_and_the_mean():
     assert "E|X - mean|^2 of arm 0 is 3, above moment_bound = 2.9" in text
     (text,) = said(arms, moment="central", moment_bound=3.0, mean_bound=39.0)
     assert "|mean| of arm 1 is 40, above mean_bound = 39: declare at least 40" in text
+    (text,) = said(arms, moment="central", moment_bound=3.0, mean_bound=0.0)
+    assert "|mean| of arm 1 is 40, above mean_bound = 0: declare at least 40" in text
     (text,) = said(arms, moment="central", moment_bound=2.9, mean_bound=10.0)  # 3 / 2.9 and 40 / 10
     assert "|mean| of arm 1 is 40, above mean_bound = 10" in text
     assert said(arms, moment="central", moment_bound=3.0, mean_bound=40.0) == []

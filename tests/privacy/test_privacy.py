@@ -545,3 +545,5 @@ def test_a_group_pays_for_its_size():
     epsilon, delta = compose(repeat([loose], 3, own=False), 1e-3)
     assert epsilon == 1.5 and delta == pytest.approx(1e-6 * (1 + math.exp(0.5) + math.exp(1.0)), rel=1e-9)
     assert compose(repeat([loose], 80, own=False), 0.5)[0] == INF
+    # e^800 is beyond a float: the delta of three is above 1
+    assert compose(repeat([m.other_event("x", "y", 400.0, 1e-6)], 3, own=False), 0.5) == (INF, 0.0)

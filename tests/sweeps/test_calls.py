@@ -370,3 +370,37 @@ def test_a_span_is_over_once_a_segment_neither_plays_nor_changes_the_state(monke
 
 def test_a_span_that_is_stopped_is_kept_where_it_stands(monkeypatch):
     assert span_of(WORKS, monkeypatch, stop_at=2)[:2] == ([0, 1], [(0, 1, False), (0, 2, False), (0, 2, True)])
+
+
+def test_a_call_is_saved_each_minute_or_seldomer_and_at_its_last_chance(monkeypatch):
+    """A save takes 6 s, a twentieth of two minutes."""
+    now, kept = [100.0], []
+
+    def keep_begun(begun, leaves):
+        kept.append((now[0], begun.span, begun.window))
+        now[0] += 6.0
+
+    monkeypatch.setattr(one_call, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    keep = one_call.Keeper(SimpleNamespace(keep_begun=keep_begun), calls_module.Call(0, (0,), 0, 16, 10, ("a",)))
+    for at, last in (
+        (102.9, True), (159.9, False), (160.0, False), (285.9, False), (286.0, False), (294.9, True), (295.0, True)
+    ):  # fmt: skip
+        now[0] = at
+        keep(1, 7, list, last=last)
+    assert kept == [(160.0, 1, 7), (286.0, 1, 7), (295.0, 1, 7)]
+
+
+@pytest.mark.parametrize(("workers", "left", "memory"), [(2, 1, 20), (3, 1, 30), (5, 2, 25), (4, 2, 20)])
+def test_fewer_workers_share_all_of_the_memory(monkeypatch, workers, left, memory):
+    """Each has 10 bytes, and a call needs as many as half of them, rounded down, have."""
+
+    def needs(plan, wanted, machine):
+        if machine.memory < memory:
+            raise ValueError
+        return []
+
+    monkeypatch.setattr(calls_module, "calls_of", needs)
+    machine = calls_module.Machine([None] * workers, workers, GPU, 10)
+    assert calls_module.fitting(None, [], machine) == (machine._replace(workers=left, memory=memory), [])
+    with pytest.raises(ValueError):
+        calls_module.fitting(None, [], machine._replace(devices=[]))

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from dealt import dealt
+from numpy_draws import NumpyDraws
 
 import jaxbandits as jb
 
@@ -73,6 +74,9 @@ def test_each_kind_replaces_its_share_with_its_values(kind):
             mirrored = np.array(MEANS[::-1])[arm]
             assert np.all(np.abs(value - mirrored) < 1.5)
             assert abs((value - mirrored).mean()) < 4 * 0.3 / np.sqrt(hit.sum())
+            path = {"reward_adversary": "contamination/reward", "message_adversary": "attack/reward"}[slot]
+            fresh = NumpyDraws(4, path, np.float32).normal(1 + np.flatnonzero(hit))
+            np.testing.assert_allclose(value, mirrored + 0.3 * fresh, atol=1e-4)
         assert np.all(np.isfinite(got))
 
 

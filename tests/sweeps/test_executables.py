@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import sys
+import types
 from collections import namedtuple
 from functools import partial
 from pathlib import Path
@@ -303,3 +304,15 @@ def test_a_program_is_found_by_every_version(name, monkeypatch):
     before = executables.key_of("a", None, 1)
     monkeypatch.setattr(f"{name}.__version__", "0.0.0")
     assert executables.key_of("a", None, 1) != before
+
+
+def test_names_tell_defaults_apart():
+    def made(*defaults, **named):
+        space = {"__name__": "jaxbandits.numerics"}  # so that it is this package's
+        function = types.FunctionType((lambda x, y=0, *, z=0: x).__code__, space, "f", defaults)
+        function.__kwdefaults__ = named
+        return function
+
+    functions = [made(0, z=0), made(1, z=0), made(0, z=1), made(0), made(0, z=0)]
+    names = [program_digest.name_of(function) for function in functions]
+    assert None not in names and len(set(names)) == 4 and names[0] == names[4]

@@ -91,6 +91,9 @@ def test_every_function_of_a_learner_names_its_runs():
     zero, one = lambda *_: 0, lambda *_: 1
     found = [identity(), *(identity(**{name: f}) for name in ("ask", "tell", "diagnose") for f in (zero, one))]
     assert len(set(found)) == 7
+    assert len({identity(plays_on=kind) for kind in ("arms", "losses", "decision set", "row")}) == 4
+    zero = strangers.learner_of(jb.foreign(Told, version=0)().program).identity()
+    assert zero[1] == 0 and zero != strangers.learner_of(jb.foreign(Told, version="0")().program).identity()
 
 
 def test_a_world_goes_on_in_the_next_block_where_it_stood():
@@ -135,6 +138,14 @@ class Predicts:
     predict, partial_fit = Pairs.predict, Pairs.partial_fit
 
 
+class TakesAny:
+    def ask(self, *seen):
+        return int(np.argmax(seen[0])) if seen else 0
+
+    def tell(self, *told):
+        self.last = told
+
+
 ROW = np.array([[0.5, 2.0, 1.0]])
 
 
@@ -147,8 +158,13 @@ ROW = np.array([[0.5, 2.0, 1.0]])
         (Pairs, {"contexts": True}, Rows([[1, 2, 3]], ROW), 0, ("update", 0, 0.5)),
         (Pairs, {"ask": lambda learner, context: np.int64(2)}, Rows(None, ROW), 2, ("update", 2, 1.0)),
         (Predicts, {"tell": lambda learner, *told: setattr(learner, "last", told)}, Rows(None, ROW), 1, (1, 2.0, None)),
+        (Told, {"contexts": True, "ask": lambda learner, context: int(np.argmax(context)),
+                "tell": lambda learner, *told: setattr(learner, "last", told)},
+         Rows([[1, 2, 3]], ROW), 2, (2, 1.0, [1, 2, 3])),
+        (TakesAny, {"contexts": True}, Rows([[1, 2, 3]], ROW), 2, (2, 1.0, [1, 2, 3])),
+        (TakesAny, {}, Rows(None, ROW), 0, (0, 0.5)),
     ],
-)
+)  # fmt: skip
 def test_methods_and_contexts(make, about, rows, arm, last):
     player = Player(stranger_of(make, **about), 0)
     assert player.play(rows)[0] == [arm]
@@ -385,6 +401,13 @@ class Scheduled(Told):
         super().__init__(num_arms)
 
 
+def built_on(base):
+    class Built(base):
+        pass
+
+    return Built
+
+
 def values_that_differ():
     """Lists of values of which no two may have one name."""
     bind, lock = functools.partial, threading.Lock()
@@ -393,7 +416,8 @@ def values_that_differ():
         [scaled(0.9), scaled(0.5), of_class(by=1), of_class(by=2), of_class(by=property(made_with(1))),
          of_class(by=property(made_with(2))), of_class(by=functools.partialmethod(rate, decay=1)),
          of_class(by=functools.partialmethod(rate, decay=2)), of_class(by=functools.lru_cache(made_with(1))),
-         of_class(by=functools.lru_cache(made_with(2))), of_class(by=staticmethod(made_with(3))), of_class(by=lock)],
+         of_class(by=functools.lru_cache(made_with(2))), of_class(by=staticmethod(made_with(3))), of_class(by=lock),
+         built_on(UCB1Stranger), built_on(Told)],
         [made_with(0.9), made_with(0.5), made_with(np.arange(3)), made_with(np.arange(3.0)),
          made_with({1: 0.5, "1": 0.9}), made_with({1: 0.7, "1": 0.9}), lambda t, d=1: t, lambda t, d=2: t,
          lambda t, *, d=2: t, lambda t, *, d=3: t],
@@ -402,7 +426,7 @@ def values_that_differ():
         [0.5, "0.5", np.float32([0.5, 1]), np.float64([0.5, 1]), [0.5, 2], (0.5, 2), {"a": 0.5}, None, b"0.5",
          range(2), range(0, 10, 2), range(0, 10, 5), [0, 1], np.datetime64("2026-01-01"), np.complex64(1), True, 1, 1.0,
          float("inf"), "inf", {1: 0.5}.get, {1: 0.9}.get, Path("a"), Path("b"), np, jnp, np.float32, np.float64,
-         np.add, Told],
+         np.add, Told, np.zeros(6), np.zeros((2, 3)), np.zeros((3, 2)), np.zeros(6, int)],
     ]  # fmt: skip
 
 
@@ -637,3 +661,9 @@ def test_learners_of_ours_cannot_be_made_of_one():
     ):
         with pytest.raises((TypeError, ValueError), match="foreign learner"):
             call()
+
+
+def test_numbers_of_a_learner_are_there_at_every_horizon():
+    theirs = jb.foreign(Told, diagnose=lambda learner: {"made": len(learner.told)})
+    ds = jb.sweep(theirs, ARMS, horizon=[4, 9], seeds=2, **QUIET)
+    assert ds["made"].isel(algorithm=0).transpose("horizon", "seed").values.tolist() == [[4, 4], [9, 9]]

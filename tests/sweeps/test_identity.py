@@ -635,3 +635,17 @@ def test_an_edit_computes_anew_what_it_changes(package, tmp_path):
     replaced(path, "-params.learning_rate * message", "-2 * params.learning_rate * message")
     assert computed(tmp_path, tmp_path / "store") == 1
     assert computed(tmp_path, tmp_path / "store") == 0
+
+
+def test_a_users_base_counts_wherever_it_stands():
+    mine = lambda *, num_arms, horizon: A.exp3(num_arms=num_arms, horizon=horizon)
+    inside = partial(A.doubling, base=mine)
+    ours = [{}, {"base": A.exp3}, {"bases": [A.exp3, partial(A.doubling, base=A.exp3)]}]
+    users = [{"base": mine}, {"bases": [A.exp3, mine]}, {"bases": (A.exp3, partial(mine))}, {"base": inside},
+             {"base": partial(A.delayed, base=inside)},
+             {"bases": [A.exp3, partial(A.bandit_combiner, bases=[A.exp3, mine])]}]  # fmt: skip
+    for given in (*ours, *users):
+        config = jb.validation.Arguments(given)
+        config.home, config.built = "jaxbandits.algorithms.later", (("later", 1, ()),)
+        part = types.SimpleNamespace(config=config, version=("later", 1, ()))
+        assert identity._own_version(part) == (str(part.version) if given in users else None), given

@@ -86,3 +86,5 @@ def test_sums_that_float32_cannot_hold_are_named():
 
 def test_a_float32_of_an_optimizer_holds_fewer_plays():
     assert a.gradient_bandit(num_arms=2, horizon=9, optimizer=optax.sgd(0.1)).program.float32_plays == 2**22
+    base = partial(a.gradient_bandit, optimizer=optax.sgd(0.1))
+    assert a.bandit_to_experts(num_arms=2, num_experts=3, horizon=9, base=base).program.float32_plays == 2**22

@@ -1,6 +1,8 @@
 """The pieces of searches on the host, by hand: spaces, plans, objectives, what may be best, tables and words."""
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -188,6 +190,8 @@ def test_trials_at_points_and_on_problems_of_their_own():
     tried = Tried({"A": [[{}]]}, {"A": np.arange(12.0).reshape(1, 1, 4, 3)})  # u at both gaps, then v
     found = tuning.trials_dataset(problem, tried, lambda r: r.mean(-2), range(3), {}).regret
     assert found.sel(algorithm="A", trial=1, environment="v", gap=0.1).values.tolist() == [6, 7, 8]
+    found = tuning.trials_dataset(problem, tried, lambda r: r.mean(-2), range(3), {})
+    assert found["seeds"].values.tolist() == [[3]]  # of seeds, not of seeds and problems
 
 
 def test_objectives_over_a_family():
@@ -382,3 +386,30 @@ def test_shares_that_are_held_above_zero_add_up_to_one():
     found = methods.fit_distribution([Dimension("k", "values", values=(5, 6, 7))], np.zeros((4, 1)), old)
     least = methods.LEAST_SPREAD
     np.testing.assert_allclose(found.shares[0], np.array([1, least, least]) / (1 + 2 * least), rtol=1e-12)
+
+
+def test_a_key_belongs_to_the_longest_label_that_it_begins_with():
+    for labels in (["exp3", "exp3.fast"], ["exp3.fast", "exp3"]):
+        found = [population.owner_of(key, labels) for key in ("exp3.fast.mixing", "exp3.mixing", "exp3", "exp33.x")]
+        assert found == ["exp3.fast", "exp3", None, None]
+
+
+def test_environments_of_any_name_are_kept_beside_each_other():
+    home, names = Path("s"), ["a/b", "a%2Fb", ".", "..", "...", "a.b", "%2E"]
+    places = [population.below(home, name) for name in names]
+    assert len({*places}) == len(names)
+    assert all(place.parent == home and place.name not in (".", "..") for place in places)
+    assert population.below(home, "") == home and population.below(None, "a") is None
+
+
+def test_of_settings_that_all_lack_a_run_the_lowest_mean_is_chosen():
+    tried = Tried({"A": [[{"x": 0.1}, {"x": 0.2}]]}, {"A": np.array([[[[NAN, 5.0]], [[NAN, 1.0]]]])})
+    (one,) = tuning.choices(tried, lambda r: r[..., 0, :])["A"]
+    assert (one.trial, one.setting, one.objective) == (1, {"x": 0.2}, 1.0)
+
+
+def test_a_none_that_is_listed_stands_for_itself():
+    built, own = SimpleNamespace(params=SimpleNamespace(v=10.0)), worst_attack._own_coordinate
+    for values, at in (((3.0, 10.0, None), 2.0), ((3.0, 10.0), 1.0)):
+        assert own(Dimension("v", "values", values=values, labels=values), None, built, "huber") == at
+    assert own(Dimension("v", "linear", 0.0, 20.0), None, built, "huber") == 0.5

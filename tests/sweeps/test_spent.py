@@ -216,3 +216,17 @@ def test_each_label_is_told_of_its_own_epsilon():
         warn(made, "float32", stacklevel=1)
     said = [str(warning.message) for warning in caught]
     assert [text.split(" is that")[0] for text in said] == ["4: epsilon = 4", "8: epsilon = 8"]
+
+
+def test_what_is_sent_counts_in_a_world_that_says_nothing():
+    facts = {key: x for key, x in ARMS.facts.items() if key not in ("reward_range", "reward_bound")}
+    algorithm = catalogue.case("private_elimination")[0]
+    sent = [jb.adversaries.huber(kind="target", value=v) for v in (0.5, 10.0)]
+    found = [privacy_spent(algorithm, ARMS._replace(facts=facts), adversary).epsilon for adversary in sent]
+    assert [math.isinf(epsilon) for epsilon in found] == [False, True]
+
+
+def test_an_infinite_epsilon_has_no_delta():
+    algorithm = catalogue.case("adac_gope")[0]
+    assert algorithm.guarantee.spend(algorithm.params)[1] > 0
+    assert privacy_spent(algorithm, partial(catalogue.linear, noise="gaussian")())[1:] == (math.inf, 0.0)

@@ -1005,3 +1005,41 @@ def test_load_says_what_is_missing(tmp_path):
     (tmp_path / "bad.nc").write_text("no")
     with pytest.raises(ValueError, match="not a readable result"):
         jb.load(tmp_path / "bad.nc")
+
+
+def test_what_a_node_is_sent_and_which_store_it_sees(tmp_path):
+    ray_cluster = pytest.importorskip("jaxbandits.sweeps.engines.ray_cluster")
+    a, b, c, d = (lambda i=i: i for i in range(4))
+    assert [*ray_cluster._functions({"x": [partial(a, b, k=partial(c))], "y": (d, 0.5)})] == [a, b, c, d]
+    (made := Store(tmp_path)).prepare()
+    token, see = made.token, ray_cluster._store.__wrapped__
+    assert see(str(tmp_path), token, 8).block == 8 and see(str(tmp_path), "of another disk", 8) is None
+    assert see(str(tmp_path / "nowhere"), token, 8) is None
+
+
+@pytest.mark.parametrize("name", [".zarray", ".zmetadata", "zarr.json"])
+@pytest.mark.parametrize("asks", [{"id": "pickle"}, {"name": "numcodecs.pickle"}])
+def test_no_file_of_a_zarr_may_ask_for_a_pickle(tmp_path, name, asks):
+    (tmp_path / "regret").mkdir()
+    for content, refused in (({"a": [{"id": "blosc"}, "pickle"]}, False), ({"a": {"b": [1, asks]}}, True)):
+        (tmp_path / "regret" / name).write_text(json.dumps(content))
+        with pytest.raises(ValueError, match="asks for a pickle") if refused else contextlib.nullcontext():
+            dataset_file._refuse_pickles(tmp_path)
+
+
+def test_seconds_of_all_processes_add_up(tmp_path):
+    Store(tmp_path).prepare()
+    for ago in (10.0, 20.0):
+        one = Store(tmp_path, began=time.perf_counter() - ago)
+        one.note_seconds()
+        one.note_seconds(last=True)  # in place of what it wrote before
+    (one.home / "spent" / "killed.txt").write_text("")
+    assert 30.0 <= Store(tmp_path).seconds < 35.0
+
+
+def test_a_group_that_was_not_timed_is_as_fast_as_the_geometric_mean_of_the_others():
+    """Seconds an operation are 2 / 1 and 2 / 4, whose geometric mean is 1."""
+    left = object.__new__(Remaining)
+    left._operations, left._plays = [1, 4, 2], dict.fromkeys(range(3), 10)
+    left._tasted, left._timed = {0: 2.0, 1: 9.0, 2: None}, {1: (4, 8.0)}  # what was played counts before a taste
+    assert left._speeds() == pytest.approx({0: 2.0, 1: 2.0, 2: 2.0})

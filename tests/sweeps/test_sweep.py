@@ -18,6 +18,7 @@ import jaxbandits as jb
 from jaxbandits import catalogue, simulator
 from jaxbandits.lane_faults import Faults
 from jaxbandits.protocol import Algorithm, Guarantee, Program, Span
+from jaxbandits.recorder import Record, Window
 from jaxbandits.searching.space import dimensions_of
 from jaxbandits.sweeps.arguments import checkpoint_times
 from jaxbandits.sweeps.compilation import compiled as compilation
@@ -27,6 +28,7 @@ from jaxbandits.sweeps.engines.calls import Machine, add_lane_shapes, calls_of, 
 from jaxbandits.sweeps.engines.contract_faults import Fault
 from jaxbandits.sweeps.engines.one_lane import watch_lane
 from jaxbandits.sweeps.plan import plan, stack_cases
+from jaxbandits.sweeps.simulate import _regret, history_of_windows
 from jaxbandits.sweeps.sweep import parse_memory
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.5, 0.8])
@@ -467,3 +469,34 @@ def test_what_is_said_of_faults_of_lanes_by_hand(monkeypatch):
         "20, where it played arm 8 (seed 9, the first of 12 lanes; nothing of it is kept)"
     )
     assert contract_faults.verdict(cells, {99: None}, "float32", [], stacklevel=1) is None
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_regret_is_what_was_lost_beyond_the_best_arm(traced):
+    world = SimpleNamespace(baseline=lambda params, seed, times: np.array([1.0, 2.5]))
+    record = Record((), (), (), (np.float32([2, 5]), np.float32([0, 0.25])))
+    parts = SimpleNamespace(world=world, dtype=np.float32)
+    found = _regret(record, SimpleNamespace(params=()), parts, 0, np.array([3, 9]), traced)
+    assert found.tolist() == [1.0, 2.75]
+
+
+def test_a_history_marks_plays_where_something_is_traced_and_cuts_where_nothing_is():
+    """Three windows of three plays of two agents: of the second one play is made, of the third none."""
+    play = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]], bool)
+    action, t = np.arange(18).reshape(3, 3, 2), np.arange(1, 10).reshape(3, 3)
+    window = Window(
+        t=t, play=play, used=np.array([3, 1, 0]), action=action, reward=action / 2, message=np.array([10, 20, 30]),
+        released=(), arm=None, regret=None,
+    )  # fmt: skip
+    whole, made = history_of_windows([window], True), history_of_windows([window], False)
+    assert whole.t.tolist() == list(range(1, 10)) and whole.play.tolist() == [True] * 4 + [False] * 5
+    assert whole.action.tolist() == action.reshape(9, 2).tolist() and whole.message.tolist() == [10, 20, 30]
+    assert made.t.tolist() == [1, 2, 3, 4] and made.play.all() and made.message.tolist() == [10, 20]
+    assert made.reward.tolist() == (action.reshape(9, 2)[:4] / 2).tolist()
+
+
+def test_one_run_is_no_longer_than_its_environment():
+    ends = ARMS._replace(facts={**ARMS.facts, "max_horizon": 3})
+    for algorithm in (partial(jb.algorithms.ucb1, horizon=4), jb.algorithms.ucb1(num_arms=3, horizon=4)):
+        with pytest.raises(ValueError, match="horizon = 4 is longer than the environment's 3 plays"):
+            jb.simulate(algorithm, ends)

@@ -62,6 +62,17 @@ def test_files_and_xarray_keep_it(private, tmp_path):
     assert str(private.sel(algorithm="ldp_ucb", epsilon=2.0).identity.values) == want[1][2]
 
 
+def test_one_algorithm_that_does_not_say_what_it_is_is_joined_with_a_warning(private):
+    told = private.identity.values.astype(object)
+    for at in np.ndindex(told[1].shape):
+        world, _, label = told[1][at].split()
+        told[1][at] = f"{world} -{'0' * 15} {label}"
+    some = private.assign_coords(identity=(private.identity.dims, told.astype(str)))
+    with pytest.warns(UserWarning, match="not all say what was computed"):
+        joined = jb.concat([private.sel(seed=[0, 1]), some.sel(seed=[2, 3])], dim="seed")
+    np.testing.assert_array_equal(joined.regret, private.regret)
+
+
 def test_other_worlds_are_refused_where_the_arguments_look_alike(private):
     (one, other), far = (
         [jb.sweep(name, changed([x, 0.7]), seeds=2, **SETTINGS) for name, x in (("ucb1", 0.2), ("moss", 0.3))],

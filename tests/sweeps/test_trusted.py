@@ -1,8 +1,10 @@
 """Compiled programs are read where nobody but their user can have written: one rule for both caches, at every place."""
 
+import errno
 import os
 import stat
 import warnings
+from types import SimpleNamespace as Row
 
 import pytest
 from jax_config import use_config
@@ -128,3 +130,31 @@ def test_what_cannot_be_a_file_of_the_cache_is_not_deleted(cache, tmp_path):
     with pytest.warns(UserWarning, match="not used"):
         assert executables.prune(0)[0] == 1
     assert (cache / "executables" / processor() / "key").exists()
+
+
+def test_a_group_of_ones_name_with_others_in_it_is_not_ones_own(monkeypatch):
+    import grp
+    import pwd
+
+    users = [Row(pw_name=name, pw_uid=uid, pw_gid=10 * uid) for name, uid in (("root", 0), ("me", 7), ("she", 8))]
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: next(x for x in users if x.pw_uid == uid))
+    monkeypatch.setattr(pwd, "getpwall", lambda: users)
+    for hers, members, alone in (
+        (80, [], True), (80, ["root", "me"], True), (80, ["she"], False), (70, [], False), (70, ["me"], False),
+    ):  # fmt: skip
+        users[2].pw_gid = hers
+        monkeypatch.setattr(grp, "getgrgid", lambda group, members=members: Row(gr_name="me", gr_mem=members))
+        assert trusted._without_others.__wrapped__(70, 7) is alone, (hers, members)
+
+
+def test_a_list_of_access_or_one_that_cannot_be_read_is_not_trusted(monkeypatch):
+    monkeypatch.setattr(trusted, "_without_others", lambda group, user: True)
+    for number, alone in ((0, False), (errno.EPERM, False), (errno.ENODATA, True), (errno.ENOTSUP, True)):
+
+        def asked(path, name, number=number):
+            if number:
+                raise OSError(number, "")
+            return b""
+
+        monkeypatch.setattr(os, "getxattr", asked, raising=False)
+        assert trusted._alone(1, 0) is alone, number

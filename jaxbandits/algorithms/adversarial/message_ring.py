@@ -58,12 +58,23 @@ def words_to_tree(words: UInt32[Array, " W"], like: Any) -> Any:
 
 
 def _words(x: Array) -> UInt32[Array, "..."]:
-    narrow = x.dtype.itemsize < 4
-    return x.astype(jnp.uint32) if narrow else lax.bitcast_convert_type(x, jnp.uint32)
+    if x.dtype.itemsize >= 4:
+        return lax.bitcast_convert_type(x, jnp.uint32)
+    return (lax.bitcast_convert_type(x, _bits(x.dtype)) if _is_real(x.dtype) else x).astype(jnp.uint32)
 
 
 def _from_words(words: UInt32[Array, "..."], dtype: np.dtype[Any]) -> Array:
-    return words.astype(dtype) if dtype.itemsize < 4 else lax.bitcast_convert_type(words, dtype)
+    if dtype.itemsize >= 4:
+        return lax.bitcast_convert_type(words, dtype)
+    return lax.bitcast_convert_type(words.astype(_bits(dtype)), dtype) if _is_real(dtype) else words.astype(dtype)
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.floating))
+
+
+def _bits(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return jnp.dtype(f"uint{8 * dtype.itemsize}")
 
 
 def empty_ring(like: Any, slots: int) -> UInt32[Array, "R W"]:
