@@ -36,10 +36,8 @@ def program(base: Program) -> Program:
     def close(params, state, draws, t):
         return base.close(params, state, draws.child("base"), t)
 
-    return Program(
-        init, act, encode, update, relay, close, diagnose=base.diagnose, lockstep=base.lockstep,
-        float32_plays=base.float32_plays,
-    )  # fmt: skip
+    made = Program(init, act, encode, update, relay, close, diagnose=base.diagnose, lockstep=base.lockstep)
+    return made._replace(float32_plays=base.float32_plays)
 
 
 BASE = {"name": "private_batched", "epsilon": 0.2, "base": {"name": "exp3", "learning_rate": 0.05, "mixing": 0.1}}
