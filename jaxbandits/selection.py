@@ -27,8 +27,8 @@ Swept: TypeAlias = Annotated["xr.Dataset", Kind("xarray.Dataset"), Doc("What `sw
 SPENT = ("epsilon_asked", "epsilon_spent", "delta_spent")
 # One more of them: what was computed, as three digests (world, cell and label) separated by spaces. It fixes regret and
 # holds no seeds (`sweeps.identity`). A digest that begins with "-" says nothing to another process.
-PICTURED = ("centre", "low", "high")  # columns of the data of a picture, beside the keys
 IDENTITY = "identity"
+PICTURED = ("centre", "low", "high")  # columns of the data of a picture, beside the keys
 TEXTS = {str, np.str_}
 ANSWERS = "right answers"
 UNITS = {"classification": ANSWERS, "loss_table": "losses"}  # of regret on a user's tables, elsewhere rewards

@@ -337,7 +337,7 @@ def jsonable(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         return x.tolist()
     if isinstance(x, range):
-        return list(x)
+        return jsonable(list(x))
     if isinstance(x, list | tuple):
         return [jsonable(v) for v in x]
     if isinstance(x, np.generic):

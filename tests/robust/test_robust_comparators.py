@@ -332,8 +332,13 @@ def test_indices_within_rounding_are_tied_and_go_to_the_lowest_arm():
                 draws, params = Draws(np.uint32(0), "alg/act", dtype), jax.tree.map(dtype, made.params)
                 start = uncompiled(made.program.init)(params, draws)
                 start = start._replace(pulls=start.pulls + start.pulls.dtype.type(10))
-                at = np.array([2], np.int32)
-                act = uncompiled(lambda x: made.program.act(params, start._replace(estimate=x), draws, at, ())[0][0])  # noqa: B023
+                given, at = (params, start, draws), np.array([2], np.int32)
+
+                def chosen(x, act=made.program.act, given=given, at=at):
+                    params, start, draws = given
+                    return act(params, start._replace(estimate=x), draws, at, ())[0][0]
+
+                act = uncompiled(chosen)
                 assert [int(act(np.array([1, 1 + x], dtype))) for x in (tied, apart)] == [0, 1]
 
 

@@ -11,6 +11,7 @@ from jaxbandits.recipe import recipe_of
 from jaxbandits.sweeps import dataset
 from jaxbandits.sweeps.grid import axes_of, route
 from jaxbandits.sweeps.plan import plan
+from jaxbandits.sweeps.sweep import config_of
 
 A, E, V = jb.algorithms, jb.environments, jb.adversaries
 SLOW, FAST = optax.sgd(0.1), optax.sgd(0.5)
@@ -169,6 +170,11 @@ def test_a_tied_key_that_hardly_differs_is_said():
     laid_out = plan("exp3", world, horizon=9, seeds=2, checkpoints=1, grid=grid)
     [(name, (_, values, _))] = dataset._riders(laid_out.axes[0], {}, laid_out).items()
     assert (name, values.tolist()) == ("mixing", [0.1, 0.2 + 1e-9])
+
+
+def test_seeds_are_recorded_by_their_ends_and_other_ranges_by_their_values():
+    found = config_of({"seeds": range(3, 9), "grid": {"a": range(0, 10, 5), "b": range(2000)}})
+    assert (found["seeds"], found["grid"]["a"]) == ([3, 9], [0, 5]) and found["grid"]["b"]["shape"] == [2000]
 
 
 def test_a_part_of_a_sweep_says_which_of_its_labels_take_a_tied_key():
