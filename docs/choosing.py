@@ -60,7 +60,7 @@ BASES = {
 }
 TRUSTED = {
     "none": "everyone", "central": "a server", "federated": "a server, with noisy sums",
-    "shuffle": "a shuffler or secure sums", "local": "nobody",
+    "shuffle": "a shuffler or secure sums", "arm": "one client an arm", "local": "nobody",
 }  # fmt: skip
 PRIVATE, PLACES = tuple(TRUSTED)[1:], list(TRUSTED.values())
 STRONGER = {"reward": ["reward", "loss vector", "user"]}  # unit -> those whose protection covers it, if not it alone
@@ -110,7 +110,8 @@ OTHER_THETA = np.append(unit_norm(np.random.default_rng(21).normal(size=4)), 1.0
 FIXED = [LINEAR, partial(LINEAR, theta=OTHER_THETA)]
 PHASES = np.floor(np.log(np.arange(1, T + 1)) / math.log(1.6)) % 2  # phases of growing length, losses low and high
 LOSSES = [partial(e.loss_table, losses=np.add.outer(PHASES * (1 - x), x * (np.arange(5) != 2))) for x in (0.2, 0.1)]
-GAPS = [e.fixed_gap_losses(num_arms=3, best=2, gap=gap) for gap in (0.4, 0.2)]
+TURNS = np.arange(T) // 100 + 1  # the arm that two of the experts favour, modulo 3
+GAPS = [e.loss_table(losses=0.3 + gap * (np.arange(3) != TURNS[:, None] % 3)) for gap in (0.4, 0.2)]
 ADVICE = [partial(e.rotating_experts, losses=losses, num_experts=8) for losses in GAPS]
 CONTEXTS = [partial(e.contextual_linear, num_arms=10, dim=dim) for dim in (5, 3)]
 AGENTS = [partial(FEDERATED, reward="bounded", theta_norm=x, noise_scale=1 - x) for x in (0.7, 0.5)]
@@ -125,7 +126,7 @@ PROBLEMS = {
     "arms": Problem("arms", "none", ON_ARMS, T, arms(e.bernoulli_arms, *INSTANCES.values())),
     "heavy": Problem("arms, heavy tails", "none", ON_ARMS, T, HEAVY),
     "losses": Problem("arms, losses of any kind", "none", ON_ARMS, T, LOSSES, options=()),
-    "experts": Problem("8 experts", "none", ("advice",), T, ADVICE),
+    "experts": Problem("8 experts", "none", ("advice", "arms"), T, ADVICE, options=("advice",)),
     "linear": Problem("fixed linear arms", "none", ON_SETS, T, FIXED, options=ON_SETS[:1]),
     "contexts": Problem("contexts", "none", ("decision set",), 20_000, CONTEXTS, options=()),
     "agents": Problem("agents", "none", ("agents",), 2000, AGENTS),
@@ -134,7 +135,7 @@ PROBLEMS = {
     "reports": Problem("arms", "5% of reports", ON_ARMS, T, APART, REPORTS, FORGED, ("local",)),
     "budget": Problem("arms", "a budget of 500", ON_ARMS, T, APART, SPREAD, BUDGET, options=()),
     "linear-share": Problem(
-        "fixed linear arms", "5% of rewards", ON_SETS[:2], T, FIXED, REWARDS, TOLD, options=ON_SETS[:1]
+        "fixed linear arms", "5% of rewards", ON_SETS, T, FIXED, REWARDS, TOLD, options=ON_SETS[:1]
     ),
     "liars": Problem("agents", "20% of agents", ("agents",), 2000, AGENTS, MESSAGES, {"corruption_bound": 0.2}),
 }
@@ -147,8 +148,10 @@ ABOUT = {
     "0.2, 0, -0.2; then around 0.6 among four of 0.4.",
     "losses": "A sequence of losses that may change, as in `loss_table`; a table without a trend is like arms: try "
     "both. Here five arms of which one is always better by 0.2; then by 0.1. Losses of all are low and high in turns "
-    "of growing length, which misleads those that compare means of different times.",
-    "experts": "Experts advise, as in `rotating_experts`. Here on three arms whose best is better by 0.4; then by 0.2.",
+    "of growing length, which misleads those that compare means of different times. One arm is the best throughout: "
+    "where that changes, take what has a bound for every sequence (`tsallis_inf`, with privacy `private_batched`).",
+    "experts": "Experts advise, as in `rotating_experts`. Here on three arms of which another one is better every 100 "
+    "plays, by 0.4; then by 0.2; two experts know which. Where one arm stays the best, do without advice: see arms.",
     "linear": "Rewards are linear in fixed features, as in `linear_arms`. Here twenty arms in five dimensions, rewards "
     "0 or 1; two parameters.",
     "contexts": "Every play shows features of each arm, as in `contextual_linear`; for rows of your own, one vector "
@@ -233,7 +236,11 @@ def judge(factory: Any, problem: Problem) -> Iterator[Candidate]:
         model = made.guarantee.model if math.isfinite(made.guarantee.spend(made.params)[0]) else "none"
         if not doubts and plays_on(given, made) in problem.kinds and private == (model != "none"):
             spent = privacy_spent(made, worlds[0], adversary)
-            place, unit = TRUSTED[model], made.guarantee.unit.replace("_", " ") if private else ""
+            averages = model == "local" and any(span.whole for span in made.schedule)  # a client, rewards of many
+            place, unit = (
+                TRUSTED["arm" if averages else model],
+                made.guarantee.unit.replace("_", " ") if private else "",
+            )
             built = made.program, made.schedule, str(jax.tree.map(np.asarray, made.params))
             yield Candidate(write_call(given), made.version[0], *spent[1:], place, unit, given, built)
 
@@ -286,9 +293,10 @@ def rank_rows(frame: pd.DataFrame, regret: xr.DataArray) -> pd.DataFrame:
 def rank(regret: xr.DataArray, row: list[str]) -> pd.DataFrame:
     """Calls by their mean regret on both instances, the least first; `p` is that of a difference from it, after Holm.
 
-    regret: [algorithm, instance, seed, t]. Of calls with the same regret in every run the first one counts.
+    regret: [algorithm, instance, seed, t]. Of calls with the same regret in every run the shortest counts.
     """
-    first = {regret.sel(algorithm=call).values.tobytes(): call for call in reversed(row)}
+    shortest = sorted(row, key=len)
+    first = {regret.sel(algorithm=call).values.tobytes(): call for call in reversed(shortest)}
     means = regret.sel(algorithm=list(first.values())).isel(t=-1).mean("seed").transpose("algorithm", "instance")
     means = means.sortby(means.mean("instance"))
     (best, *others), both = means["algorithm"].values.tolist(), regret.mean("instance").to_dataset(name="regret")
@@ -320,9 +328,13 @@ def first_calls(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def cheaper_row(one: dict[str, Any], best: pd.DataFrame) -> dict[str, Any] | None:
-    """Of `best` the row that costs least, if less on both instances, and trusts no more and protects no less."""
+    """Of `best` the row that costs least, if less on both instances, and trusts no more and protects no less.
+
+    A client of each arm is neither more nor less to trust than a shuffler: no row names it in place of its own.
+    """
     place, units = PLACES.index(one["trusted"]), STRONGER.get(one["unit"], [one["unit"]])
-    safe = (best["trusted"].map(PLACES.index) >= place) & best["unit"].isin(units) & (best["delta"] <= one["delta"])
+    fewer = (best["trusted"].map(PLACES.index) >= place) & (best["trusted"] != TRUSTED["arm"])
+    safe = fewer & best["unit"].isin(units) & (best["delta"] <= one["delta"])
     less = (best["regret 1"] < one["regret 1"]) & (best["regret 2"] < one["regret 2"])
     found = best[(best["problem"] == one["problem"]) & safe & less]
     found = found.assign(regret=found["regret 1"] + found["regret 2"]).sort_values("regret")

@@ -11,6 +11,10 @@ and lists each study's seconds and the cells of its table and of its pictures' d
 numbers those that moved by more than rounding, and all that is no number. What was found is kept in
 docs/figures/compared.json and stands in the list of all studies, so that the hours can be divided: studies that were
 never compared come first, the shortest of them before the others, then those compared longest ago.
+
+    python docs/reproduce.py --take all
+
+does the same, and then puts what was computed into the pages of those studies of which numbers alone moved.
 """
 
 import datetime
@@ -42,18 +46,25 @@ def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/repro
     print(f"and the verdicts into {verdicts.write_verdicts(docs, papers.all_studies())[0]}")
 
 
-def compare(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/comparison")) -> int:
-    """Print which cells differ from the pages, and write down when and how many; how many of them are no numbers."""
+def compare(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/comparison"), *, take: bool = False) -> int:
+    """Print which cells differ from the pages, and write down when and how many; how many of them are no numbers.
+
+    `take`: pages of which numbers alone differ get the new ones, and their pictures.
+    """
     known, total = study_tables.read_compared(docs), 0
     studies = {name: study for given in names for name, study in papers.find(given).items()}
     for name in sorted(studies, key=partial(longest_ago, known=known, docs=docs)):
         done = papers.reproduce(studies[name], runs / name, full=True)
         found = study_tables.differences(name, done, docs, verdicts.word_finder(name))
         study_tables.record_comparison(name, day_of(runs / name), found, docs)
+        if take and not found.words:
+            study_tables.take(name, done, docs, verdicts.word_finder(name))
         study_tables.write_overview(papers.all_studies(), docs)
         print(f"{name}: {done.seconds:,.0f} s; {study_tables.comparison_text(study_tables.read_compared(docs)[name])}")
         print(*(f"  {line}\n" for line in (*found.words, *found.moved)), sep="", end="", flush=True)
         total += len(found.words)
+    if take:
+        verdicts.write_verdicts(docs, papers.all_studies())
     return total
 
 
@@ -71,8 +82,9 @@ def day_of(run: Path) -> str:
 if __name__ == "__main__":
     try:
         first, *others = sys.argv[1:]
-        if first == "--compare":
-            sys.exit(f"{total} cells differ that are no numbers" if (total := compare(others)) else None)
+        if first in ("--compare", "--take"):
+            total = compare(others, take=first == "--take")
+            sys.exit(f"{total} cells differ that are no numbers" if total else None)
         reproduce([first, *others])
     except ValueError as error:
         sys.exit(f"docs/reproduce.py: {error}")

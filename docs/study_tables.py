@@ -78,6 +78,14 @@ def write_study(
     return [page, *copied, *quote(name, docs)]
 
 
+def take(name: str, done: Reproduction, docs: Path, about: Callable[[str], str] = lambda statement: "") -> list[Path]:
+    """Put a run that was just compared with the page into the page, which keeps what was found; the paths written."""
+    found = read_compared(docs)[name]
+    paths = write_study(name, done, docs, about)
+    _write_compared(read_compared(docs) | {name: found | {"taken": True}}, docs)
+    return paths
+
+
 class Comparison(NamedTuple):
     """What a study, computed anew, has that its page has not."""
 
@@ -139,7 +147,10 @@ def read_compared(docs: Path) -> dict[str, dict[str, Any]]:
 
 
 def record_comparison(name: str, day: str, found: Comparison, docs: Path) -> None:
-    """Write down what a comparison of a study found."""
+    """Write down what a comparison of a study found; of a run with the page that was taken from it, nothing."""
+    last = read_compared(docs).get(name, {})
+    if last.get("taken") and last["day"] == day and not (found.moved or found.words):
+        return
     counts = {"cells": found.cells, "moved": len(found.moved), "furthest": round(found.furthest, 2)}
     _write_compared(read_compared(docs) | {name: {"day": day, **counts, "words": len(found.words)}}, docs)
 
@@ -159,7 +170,9 @@ def comparison_text(row: dict[str, Any] | None) -> str:
         parts.append(f"{row['moved']:,} moved{by}")
     if row["words"]:
         parts.append(f"**{row['words']:,} differ otherwise**")
-    return f"{row['day']}: {', '.join(parts)}"
+    return (
+        f"{row['day']}: {', '.join(parts)}{'; the page has the new ones' if row.get('taken') and row['moved'] else ''}"
+    )
 
 
 def regret_by_budget(data: Path) -> str:

@@ -9,6 +9,7 @@ import argparse
 import codecs
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -225,6 +226,10 @@ def _main(given: argparse.Namespace) -> int:
             if "format" in given:
                 given.formats = formats(given.format)
             if "file" in given and given.out is None:
+                from jaxbandits.sweeps.toml_file import is_passing
+
+                if is_passing(given.file):
+                    raise ValueError(f"FILE = {given.file}: a pipe names no directory: give --out DIR")
                 given.out = Path("runs") / (given.file.stem + ("-tune" if given.command == "tune" else ""))
             if given.command is None:
                 given.parser.print_help()
@@ -242,7 +247,7 @@ def _main(given: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
-    except (ValueError, TypeError, OSError, RuntimeError) as error:
+    except (ValueError, TypeError, OSError, RuntimeError, Warning) as error:  # warnings may be errors
         print(f"jaxbandits: {' '.join(str(error).split())}", file=sys.stderr)
         # a fault that showed while playing is not bad input
         from jaxbandits.contract import ContractError
@@ -394,8 +399,11 @@ def _command(given, command: str) -> str:
         words, options = [given.name, *(["--full"] if given.full else [])], ["out", "format"]
         words += [word for own in given.own for word in ("--with", own)]
     else:
-        of_worker = ["shard"] if command == "worker" else []
-        words, options = [str(given.file)], ["out", *of_worker, "seeds", "engine", "format"]
+        from jaxbandits.sweeps.toml_file import is_passing
+
+        of_worker, kept = ["shard"] if command == "worker" else [], given.out / "config.toml"
+        again = given.file if not is_passing(given.file) else kept if kept.is_file() else "FILE"
+        words, options = [str(again)], ["out", *of_worker, "seeds", "engine", "format"]
     for option in options:
         value = getattr(given, option, None)
         if value not in (None, "png", "local"):  # the defaults
@@ -495,8 +503,8 @@ def draw(given) -> int:
     from jaxbandits.sweeps.toml_file import parse_toml
 
     ds = load(given.directory)
-    kept = given.directory / "config.toml"
-    settings = parse_toml(kept) if kept.exists() else {}
+    kept = output.config_of(given.directory, json.loads(ds.attrs.get("config", "{}")))
+    settings = parse_toml(kept) if kept else {}
     figure = dict(settings.get("figure", {}))
     if given.against:
         if given.against not in ds.regret.dims:

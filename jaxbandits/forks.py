@@ -1,7 +1,9 @@
 """Processes that were forked after JAX was used: JAX's threads stay behind, and what waits for them waits for ever."""
 
+import contextlib
 import os
 import sys
+import threading
 
 forks: list[bool] = []  # of this process and those that it comes from: whether JAX was in use
 
@@ -14,9 +16,12 @@ def _note_fork() -> None:
 
 
 def note_forks() -> None:
-    """Note every fork from here on."""
+    """Note every fork from here on, and one that was before: JAX is in use, and of its threads there is none."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_note_fork)
+        with contextlib.suppress(OSError):  # a system that does not list threads
+            if len(os.listdir("/proc/self/task")) <= threading.active_count():
+                _note_fork()
 
 
 def refuse_fork() -> None:

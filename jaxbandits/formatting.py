@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_SHOWN = 80  # characters of a value in a message
+BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 NumberText: TypeAlias = Callable[[float], str]
 
 
@@ -100,6 +101,18 @@ def format_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
 
 
+def texts_of(values: Iterable[Any], text: Callable[[Any], str] = str) -> list[str]:
+    """Values as texts, no two of which are alike: those that would be are written as Python writes them.
+
+    >>> texts_of([0.1, 0.1000001, 2.0], format_value), texts_of(["1", 1, "a", "a  b", "a b"], format_value)
+    (['0.1', '0.1000001', '2'], ["'1'", '1', 'a', "'a ␣b'", "'a b'"])
+    """
+    values = [x.item() if isinstance(x, np.generic) and x.dtype.kind not in "mM" else x for x in values]
+    texts = list(map(text, values))
+    apart = lambda x: repr(x).replace("  ", " ␣") if isinstance(x, str) else show(x)
+    return [apart(x) if texts.count(shown) > 1 else shown for x, shown in zip(values, texts, strict=True)]
+
+
 def show(value: object) -> str:
     """A value as a message shows it: its `repr`, on one line and not too long."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**MAX_SHOWN:
@@ -131,10 +144,10 @@ def inert(value: object) -> Any:
 
 
 def csv(frame: pd.DataFrame) -> str:
-    """A table as the text of a CSV file whose labels are on one line and no formulas."""
+    """A table as the text of a CSV file whose labels are no formulas and on one line: a line break is written \\n."""
 
     def inert_line(value):
-        return inert(" ".join(value.split())) if isinstance(value, str) else value
+        return inert(BREAKS.sub(lambda sign: repr(sign[0])[1:-1], value)) if isinstance(value, str) else value
 
     return frame.map(inert_line).rename(columns=inert_line).to_csv(index=False)
 

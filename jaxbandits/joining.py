@@ -176,10 +176,10 @@ def _attributes(parts: Sequence[xr.Dataset], configs: Sequence[dict[str, Any]], 
     """What one sweep of all would say of itself."""
     attrs = {key: value for key, value in parts[0].attrs.items() if key != "decisions"}
     for key in ("constant_along", "guarantees"):
-        if key in attrs:
-            attrs[key] = json.dumps({k: x for part in parts for k, x in json.loads(part.attrs[key]).items()})
+        if told := [json.loads(part.attrs[key]) for part in parts if key in part.attrs]:
+            attrs[key] = json.dumps({k: x for about in told for k, x in about.items()})
     attrs |= next(({"privacy": part.attrs["privacy"]} for part in parts if "privacy" in part.attrs), {})
-    if config := {key: value for key, value in configs[0].items() if key != "until"}:
+    if config := {key: value for key, value in next(filter(None, configs), {}).items() if key != "until"}:
         config["algorithms"] = {label: x for other in configs for label, x in other.get("algorithms", {}).items()}
         without_gaps = len(seeds) == seeds[-1] - seeds[0] + 1
         config["seeds"] = [int(seeds[0]), int(seeds[-1]) + 1] if without_gaps else seeds.tolist()

@@ -67,8 +67,10 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
         raise TypeError(f"{function}: ds is {what}; give the Dataset that jb.sweep or jb.load returns")
     regret = ds["regret"]
     for name in ("algorithm", "seed", "t"):
-        if name not in regret.dims and name not in ds.coords:
-            remedy = "select with ds.sel or ds.isel without drop=True, and do not average first"
+        if name not in regret.dims and (name not in ds.coords or ds[name].ndim):
+            remedy = (
+                "select with ds.sel or ds.isel without drop=True, do not average first, rename no dimension but keys"
+            )
             raise ValueError(f"{function}: ds has no {name!r} any more: {remedy}")
     scalars = [str(name) for name, c in ds.coords.items() if c.ndim == 0 and name not in ("arm", "arm_name", *BESIDE)]
     if "point" in scalars:  # the keys of a point ride along it
@@ -81,11 +83,14 @@ def whole(ds: xr.Dataset, function: str) -> xr.Dataset:
         ds = ds.drop_vars("t").assign({name: ds[name].drop_vars("t").expand_dims(t=t) for name in there})
     if scalars := [name for name in scalars if name != "t"]:
         ds = ds.expand_dims(scalars)
+    labels = ds["algorithm"].values.tolist() if "algorithm" in ds.coords else []
+    if not all(isinstance(label, str) for label in labels):  # renamed to numbers, say: labels are texts
+        ds = ds.assign_coords(algorithm=list(map(str, labels)))
     ds = sort_plays(ds)
     keys = [d for d in ds["regret"].dims if d not in ("algorithm", "seed", "t")]
     ds = ds.assign(regret=ds["regret"].transpose("algorithm", *keys, "seed", "t"))
     _each_seed_once(ds, function)
-    return _with_present_names(ds)
+    return _with_all_claims(_with_present_names(ds))
 
 
 def sort_plays(ds: xr.Dataset) -> xr.Dataset:
@@ -129,7 +134,7 @@ def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
         told = told.expand_dims("algorithm")
     points = regret.dims[:-2]
     if told is None or not {"algorithm"} <= {*told.dims} <= {*points} or not {*map(type, np.ravel(told))} <= TEXTS:
-        return ds
+        return _with_idle_axes(ds)
     told = told.transpose(*(dim for dim in points if dim in told.dims))
     idle, claims, config = (json.loads(ds.attrs.get(key, "{}")) for key in ("constant_along", "guarantees", "config"))
     ran = {label_digest(label): label for label in (*idle, *config.get("algorithms", ()))}
@@ -146,13 +151,55 @@ def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
     if any(label != was for label, was in names.items()):
         plays = config.get("algorithms", {})
         now["guarantees"], plays = ({x: old[was] for x, was in names.items() if was in old} for old in (claims, plays))
-        now["config"] = config | {"algorithms": plays}
+        new = {was: label for label, was in names.items()}
+        grid = {_relabel(key, new): x for key, x in (config.get("grid") or {}).items()}
+        now["config"] = config | {"algorithms": plays} | ({"grid": grid} if grid else {})
+        if "decisions" in ds.attrs:
+            now["decisions"] = json.loads(ds.attrs["decisions"])
+            for row in now["decisions"]["rows"]:
+                row |= {side: new.get(row[side], row[side]) for side in ("a", "b", "lower")}
         for name, labels in {name: takers(c) for name, c in ds.coords.items() if TAKERS in c.attrs}.items():
             taking = [label for label, was in names.items() if was in (labels or ())]
             ds = ds.assign_coords({name: ds[name].assign_attrs({TAKERS: json.dumps(taking)})})
         words = [f"{x[:-16]}{label_digest(label)}" for label, row in rows.items() for x in np.ravel(row)]
         ds = ds.assign_coords({IDENTITY: (told.dims, np.reshape(words, told.shape))})
-    return ds.assign_attrs({key: json.dumps(x, sort_keys=True) for key, x in now.items() if key in ds.attrs})
+    kept = {*ds.attrs, "constant_along"}  # which `xarray.concat` may have dropped
+    return ds.assign_attrs({key: json.dumps(x, sort_keys=True) for key, x in now.items() if key in kept})
+
+
+def _relabel(keys: str, new: Mapping[str, str]) -> str:
+    """A key of the grid, or tied ones, that address labels by the names that these have now."""
+
+    def one(key: str) -> str:
+        was = max((label for label in new if key.startswith(f"{label}.")), key=len, default="")
+        return new[was] + key[len(was) :] if was else key
+
+    return "+".join(map(one, keys.split("+")))
+
+
+def _with_idle_axes(ds: xr.Dataset) -> xr.Dataset:
+    """`constant_along` where names were changed and no identity says so, as of older releases: by regret itself."""
+    if "constant_along" not in ds.attrs:
+        return ds
+    idle, regret = json.loads(ds.attrs["constant_along"]), ds["regret"]
+    axes = [dim for dim in regret.dims[1:-2] if dim != "horizon" and ds.sizes[dim] > 1]
+    for label, rows in zip(map(str, ds["algorithm"].values), regret.isel(t=-1), strict=True):
+        if not {*idle.get(label, (None,))} <= {*ds.dims}:
+            idle[label] = [str(dim) for dim in axes if bool((rows == rows.isel({dim: 0}, drop=True)).all())]
+    return ds.assign_attrs(constant_along=json.dumps(idle, sort_keys=True))
+
+
+def _with_all_claims(ds: xr.Dataset) -> xr.Dataset:
+    """With a claim of every algorithm that spends: `xarray.concat` keeps the attributes of its first part alone."""
+    if not all(name in ds.coords for name in SPENT):
+        return ds
+    asked, spent = (ds[name].drop_vars(BESIDE, errors="ignore") for name in SPENT[:2])
+    private = (asked.notnull() | np.isfinite(spent)).broadcast_like(ds["regret"].isel(seed=0, t=0, drop=True))
+    private = private.any([dim for dim in private.dims if dim != "algorithm"])
+    claims = json.loads(ds.attrs.get("guarantees", "{}"))
+    spend = [label for label in map(str, ds["algorithm"].values[private.values]) if label not in claims]
+    claims |= {label: {"model": "not recorded", "unit": "unit"} for label in spend}
+    return ds.assign_attrs(guarantees=json.dumps(claims)) if spend else ds
 
 
 def select_values(array: Selected, selection: Mapping[str, Any] | None, name: str = "select") -> Selected:

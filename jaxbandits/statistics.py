@@ -19,7 +19,7 @@ from annotated_doc import Doc
 from scipy.special import stdtrit
 
 from jaxbandits import intervals, selection, spending
-from jaxbandits.formatting import format_value, inert, join_values, markdown_table, show
+from jaxbandits.formatting import format_value, inert, join_values, markdown_table, show, texts_of
 from jaxbandits.intervals import Way
 from jaxbandits.selection import Swept, final_regret, grid_dims, select_values, takers, tidy, whole
 from jaxbandits.typing import Tensor, Vector
@@ -32,7 +32,7 @@ class WholeTable(pd.DataFrame):
     _constructor = property(lambda self: WholeTable)  # of what is cut from it
 
     def __repr__(self) -> str:
-        with pd.option_context("display.max_columns", None):
+        with pd.option_context("display.max_columns", None, "display.max_colwidth", None):
             return super().__repr__()
 
 
@@ -182,8 +182,9 @@ def compare(ds: Swept, a: Compared, b: Compared, *, t: Checkpoint = None, interv
     of_others = [c for c, v in here.coords.items() if not {label_a, label_b} & {*(takers(v) or (label_a,))}]
     here = here.drop_vars(of_others).rename({c: f"{c}_" for c in here.coords.keys() & {"a", "b"} - {*of_others}})
     frame = WholeTable(tidy(here, columns))
+    close = label_a == label_b and [*map(format_value, at_a.values())] == [*map(format_value, at_b.values())]
     for place, (label, at) in enumerate(((label_a, at_a), (label_b, at_b))):
-        keys = ", ".join(f"{key} = {format_value(value)}" for key, value in at.items())
+        keys = ", ".join(f"{key} = {(show if close else format_value)(value)}" for key, value in at.items())
         frame.insert(place, "ab"[place], f"{label} ({keys})" if at else label)
     return frame
 
@@ -329,15 +330,18 @@ def table(ds: Swept, format: Markup = "markdown") -> str:
     final = final.squeeze(single, drop=True)
     shown = [str(d) for d in final.dims[1:-1]]
     across = shown.pop() if shown and final.sizes[shown[-1]] <= MAX_TABLE_COLUMNS else None
-    head = [f"{across} = {format_value(v)}" for v in final[across].values] if across else ["regret"]
+    head = [f"{across} = {text}" for text in texts_of(final[across].values, format_value)] if across else ["regret"]
     latex = format == "latex"
     readable = (lambda cell: cell.translate(_LATEX_SIGNS)) if latex else inert
-    written = lambda key: (str if isinstance(key, int | float | np.number) else readable)(format_value(key))
     # LaTeX's other cells are LaTeX, except in the head
     rows = [list(map(readable, ["algorithm", *shown, *head]))]
-    keys = itertools.product(final["algorithm"].values, *(final[d].values for d in shown))
+    columns = list[list[str]]()
+    for values in (final[d].values for d in ("algorithm", *shown)):
+        texts = texts_of(values, format_value)
+        columns.append(texts if values.dtype.kind in "iuf" else list(map(readable, texts)))
+    keys = itertools.product(*columns)
     for key, lanes in zip(keys, final.values.reshape(-1, len(head), final.sizes["seed"]), strict=True):
-        rows.append([*map(written, key), *(_cell(c, latex) for c in lanes)])
+        rows.append([*key, *(_cell(c, latex) for c in lanes)])
     seeds = final.sizes["seed"]
     many = f"Mean ± half-width of the 95% interval over {seeds:,} seeds"
     note = many if seeds > 1 else "Regret of one seed, hence no interval"
@@ -412,10 +416,12 @@ def log_slopes(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[A
 def _side(final: xr.DataArray, side: Any, name: str) -> tuple[str, dict[str, Any]]:
     """The label and the fixed keys of one side of a comparison."""
     pair = isinstance(side, tuple | list) and len(side) == 2 and isinstance(side[1], dict)
-    if not isinstance(side, str) and not pair:
+    labels = [str(x) for x in final["algorithm"].values]
+    alone = isinstance(side, str) or (np.isscalar(side) and str(side) in labels)
+    if not alone and not pair:
         raise ValueError(f"{name} = {show(side)} must be a label, or (label, {{key: value}}) for one point of the grid")
-    label, at = (side, {}) if isinstance(side, str) else side
-    return choice(name, label, [str(x) for x in final["algorithm"].values]), dict(at)
+    label, at = (side, {}) if alone else side
+    return choice(name, str(label), labels), dict(at)
 
 
 def _cell(values: np.ndarray[Any, Any], latex: bool) -> str:
@@ -431,5 +437,5 @@ def _cell(values: np.ndarray[Any, Any], latex: bool) -> str:
 
 _LATEX_SIGNS = str.maketrans({
     "\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum ", "<": r"\textless ",
-    ">": r"\textgreater ", **{sign: f"\\{sign}" for sign in "_%&#${}"},
+    ">": r"\textgreater ", "|": r"\textbar ", "[": "{[}", "*": "{*}", **{sign: f"\\{sign}" for sign in "_%&#${}"},
 })  # fmt: skip

@@ -392,7 +392,7 @@ def number(
 
 
 def scalar_of(name: str, value: Any) -> Any:
-    """What an array of JAX or NumPy without axes holds, a float32 as its shortest decimal; another value as it is.
+    """What an array of JAX or NumPy without axes holds, and a float32 as its shortest decimal; another value as it is.
 
     ValueError where it is traced.
 
@@ -402,7 +402,9 @@ def scalar_of(name: str, value: Any) -> Any:
     if isinstance(value, jax.core.Tracer):
         remedy = "build once outside of jit, vmap and grad and replace leaves of params, or use grid= of jb.sweep"
         raise ValueError(f"{name} is traced: {remedy}")
-    if not isinstance(value, jax.Array | np.ndarray) or value.ndim or is_masked(value):
+    foreign = hasattr(value, "__array__") and not isinstance(value, jax.Array | np.ndarray | np.generic)
+    value = np.asarray(value) if foreign and np.ndim(value) == 0 else value  # of xarray, torch
+    if not isinstance(value, jax.Array | np.ndarray | np.floating) or value.ndim or is_masked(value):
         return value
     short = value.dtype.kind == "f" and value.dtype.itemsize < 8  # 0.1 of float32 is meant as 0.1
     return float(str(np.asarray(value)[()])) if short else value.item()
@@ -442,7 +444,7 @@ def path_of(path: Any, name: str = "path") -> Path:
         raise TypeError(wanted)
     if not text or "\0" in text:
         raise ValueError(wanted)
-    if re.match(r"[A-Za-z][\w+.-]+:/", text):  # pathlib would make folders of it
+    if re.match(r"([A-Za-z][\w+.-]*::)*[A-Za-z][\w+.-]+:/", text):  # pathlib would make folders of it
         remedy = "files are on this machine's disks, so give a local path, and copy it with the address's own tools"
         raise ValueError(f"{name} = {show(text)} is an address: {remedy}")
     try:

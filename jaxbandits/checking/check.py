@@ -24,6 +24,7 @@ from jaxbandits import catalogue
 from jaxbandits.checking.rules import ENDING, RULES, chunks, differences, lane_alone, short_audit, stranger, windows
 from jaxbandits.checking.subject import Subject
 from jaxbandits.contract import describe_error, one_line, place_of, runs_own_code
+from jaxbandits.forks import refuse_fork
 from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.recipe import recipe_of, unwrap
 from jaxbandits.strangers import Foreign
@@ -123,6 +124,7 @@ def check(
 
 def _here(subject: Subject) -> Iterator[str | Finding]:
     """The name of every rule before it is looked at, and what it finds."""
+    refuse_fork()
     broken = set[str]()
     if isinstance(unwrap(subject.algorithm).function, Foreign):
         yield stranger.__name__

@@ -2,9 +2,7 @@
 
 import argparse
 import math
-import re
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
@@ -26,6 +24,7 @@ from jaxbandits.privacy import epsilon_or_nan
 from jaxbandits.protocol import Algorithm, Environment
 from jaxbandits.recipe import unwrap
 from jaxbandits.reports import plot
+from jaxbandits.reports.output import prepare_directory, stem_of, write_text
 from jaxbandits.spans import windows_offered
 from jaxbandits.strangers import Foreign, foreign, learner_of
 from jaxbandits.sweeps.arguments import here_first, own_factory
@@ -57,25 +56,21 @@ def run(given: argparse.Namespace) -> int:
         first: list[tuple[str, Any, Any]] = [(names[0], _theirs(names[0], settings), given.environment)]
     else:
         first = built(names[0])  # a name that is known, before a directory is made for it
-    try:  # before an audit's minutes, not after them
-        out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=out).close()
-    except OSError as error:
-        why = f"cannot write there ({error.strerror})"
-        raise ValueError(f"--out {out}: {why}: choose a directory that can be written") from None
-    rows, refuted = [], []
+    prepare_directory(out)
+    runs = given.runs if given.runs is not None else THEIR_RUNS if claim else RUNS
+    rows, refuted, names_taken = [], [], dict[str, str]()
     for label, algorithm, environment in chain(first, chain.from_iterable(map(built, names[1:]))):
         report = audit(
-            algorithm, runs=given.runs or (THEIR_RUNS if claim else RUNS), confidence=given.confidence,
+            algorithm, runs=runs, confidence=given.confidence,
             seed=given.seed, environment=environment, whole=given.whole, adaptive=given.adaptive, **claim,
         )._replace(algorithm=label)  # fmt: skip
         print(report, flush=True)
         rows.append(audit_row(report, given.epsilon if claim else epsilon_or_nan(algorithm)))
         frame = pd.DataFrame(rows)
-        frame.to_csv(out / "audit.csv", index=False)
-        (out / "audit.md").write_text(f"{audit_table(frame)}\n{SIMULATED}\n", encoding="utf-8")
+        write_text(out / "audit.csv", frame.to_csv(index=False))
+        write_text(out / "audit.md", f"{audit_table(frame)}\n{SIMULATED}\n")
+        name = stem_of(label, names_taken)
         for kind in given.formats:
-            name = re.sub(r"[^\w.]+", "-", label)
             plot.trade_off(report, path=out / f"{name}.{kind}")
         refuted += [label] if report.refuted else []
     print(f"written to {out}: audit.csv, audit.md and a trade-off curve each")

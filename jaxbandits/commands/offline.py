@@ -11,6 +11,7 @@ from jaxbandits.off_policy.learners import train
 from jaxbandits.off_policy.offline import offline
 from jaxbandits.recipe import recipe_of
 from jaxbandits.reports import plot
+from jaxbandits.reports.output import prepare_directory, write_text
 from jaxbandits.sweeps.arguments import seed_range
 from jaxbandits.sweeps.plan import cell_words, plan
 from jaxbandits.sweeps.toml_file import config_arguments, name_file_in_errors, parse_toml
@@ -23,7 +24,7 @@ SHOWN = ["value", "low", "high", "difference", "difference_low", "difference_hig
 def run(given: argparse.Namespace) -> int:
     """Train every algorithm at every point of the grid, write table and picture, and print the table."""
     settings, how, train_log, test_log = _read(given.file, given.seeds)
-    given.out.mkdir(parents=True, exist_ok=True)
+    prepare_directory(given.out)
     seeds = seed_range(settings.pop("seeds"))
     with name_file_in_errors(given.file, settings):
         laid_out = plan(**settings, seeds=seeds)
@@ -31,14 +32,14 @@ def run(given: argparse.Namespace) -> int:
         for cell in laid_out.cells:
             policies[cell_words(laid_out, cell)] = train(cell, seeds)
         frame: Any = offline(policies, test_log, **how)
-    names = ["offline.csv", *(f"offline.{suffix}" for suffix in given.formats)]
-    (given.out / names[0]).write_text(csv(frame.reset_index()), encoding="utf-8")
-    for name in names[1:]:
-        plot.offline(frame, path=given.out / name)
     by, parts = how.get("estimator", "dr"), [f"{len(log.arm):,}" for log in (train_log, test_log)]
     print(f"trained on {parts[0]} rows of the log, judged on {parts[1]} by {by}")
     print(f"trained in a world of the model {laid_out.cells[0].environment.facts['fit']}")
     print(frame[SHOWN].to_string(index_names=False, float_format="{:.4g}".format))
+    names = ["offline.csv", *(f"offline.{suffix}" for suffix in given.formats)]  # after the table: a disk may be full
+    write_text(given.out / names[0], csv(frame.reset_index()))
+    for name in names[1:]:
+        plot.offline(frame, path=given.out / name)
     print(f"written to {given.out}: {', '.join(names)}")
     return 0
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from jaxbandits.formatting import csv
 from jaxbandits.reports import plot
+from jaxbandits.reports.output import stem_of, write_text
 from jaxbandits.searching import Tuning, tune
 from jaxbandits.sweeps import save
 from jaxbandits.sweeps.toml_file import name_file_in_errors, read_tuning
@@ -25,8 +26,8 @@ def write_tuning(tuning: Tuning, directory: Path, formats: tuple[str, ...]) -> l
     """Write a tuning into a directory: tables, Datasets, the chosen values as TOML, and its pictures."""
     directory.mkdir(parents=True, exist_ok=True)
     written = [directory / name for name in ("best.csv", "undecided.csv", "trials.nc", "report.nc")]
-    written[0].write_text(csv(tuning.best), encoding="utf-8")
-    written[1].write_text(csv(tuning.undecided), encoding="utf-8")
+    write_text(written[0], csv(tuning.best))
+    write_text(written[1], csv(tuning.undecided))
     save(tuning.trials, written[2])
     save(tuning.report, written[3])
     try:
@@ -35,15 +36,16 @@ def write_tuning(tuning: Tuning, directory: Path, formats: tuple[str, ...]) -> l
         pass
     else:
         written.append(directory / "chosen.toml")
-        written[-1].write_text(f"{chosen}\n", encoding="utf-8")
+        write_text(written[-1], f"{chosen}\n")
     shares = plot.importance(tuning)
     pictures = {"importance": shares} if shares.data.groupby("algorithm").size().max() > 1 else {}
     # what a picture has room for: six values of the first key of `over`, one of each other
     over = {key: list(dict.fromkeys(tuning.trials[key].values.tolist())) for key in tuning.best.attrs["over"]}
     select = {key: values[:1] if i else values[:6] for i, (key, values) in enumerate(over.items())}
+    taken = dict[str, str]()
     for key in tuning.best.attrs["chosen"]:
         if tuning.trials[key].dtype.kind in "iuf":
-            pictures[f"response_{key.replace('.', '_')}"] = plot.response(tuning, key, select=select)
+            pictures[stem_of(f"response_{key.replace('.', '_')}", taken)] = plot.response(tuning, key, select=select)
     for name, picture in pictures.items():
         for suffix in formats:
             written.append(directory / f"{name}.{suffix}")

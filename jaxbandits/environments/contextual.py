@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandits.declared import STATIC, Ge, Gt, Le, NumArms, Probability
+from jaxbandits.declared import STATIC, Ge, Gt, Le, NumArms, Probability, Remedy
 from jaxbandits.environments import heavy_tailed as laws
 from jaxbandits.environments._sphere import direction, gaussian, many_features
 from jaxbandits.numerics import materialize, packed, pick, rounded
@@ -21,6 +21,8 @@ from jaxbandits.protocol import Environment, Score, Truth, World
 from jaxbandits.random import Draws
 from jaxbandits.typing import Array, Int, Numeric
 from jaxbandits.validation import factory
+
+NO_THICKER = Remedy("the largest is math.sqrt(0.5), beyond which mean rewards may be below zero")
 
 
 class Params(NamedTuple):
@@ -156,7 +158,7 @@ def contextual_linear(
     features: Literal["unit", "reference", "gaussian"] = "unit",
     noise_scale: laws.NoiseScale = 0.5,
     spread: Annotated[Probability, STATIC] = 1.0,
-    thickness: Annotated[float, Gt(0), Le(math.sqrt(0.5))] | None = None,
+    thickness: Annotated[float, Gt(0), Le(math.sqrt(0.5)), NO_THICKER] | None = None,
     **tails: Unpack[laws.TailNumbers],
 ) -> Environment:
     """Every play shows a feature vector for each arm; mean rewards are inner products with an unknown theta.

@@ -80,11 +80,12 @@ def say_identifiers(
 ) -> None:
     """Warn of columns that count the rows: by one, or in many rows by any other step."""
     step = (x[-1] - x[0]) / max(len(x) - 1, 1)
-    evenly = (step > 0) & (np.abs(np.diff(x, axis=0) - step) <= step / 100).all(axis=0)
-    count = [table.names[j] for j in np.flatnonzero(evenly & ((step == 1) | (len(x) >= MANY_ROWS)))]
+    size = np.abs(step)  # the newest row may come first
+    evenly = (size > 0) & (np.abs(np.diff(x, axis=0) - step) <= size / 100).all(axis=0)
+    count = [table.names[j] for j in np.flatnonzero(evenly & ((size == 1) | (len(x) >= MANY_ROWS)))]
     if count and len(x) > 2:
         warnings.warn(
-            f"{table.source}: column {few(count)} counts up evenly and looks like an identifier: leave it out, unless "
+            f"{table.source}: column {few(count)} counts evenly and looks like an identifier: leave it out, unless "
             f"{unless}",
             stacklevel=stacklevel,
         )
@@ -351,7 +352,7 @@ def read_table(
     choice("missing", missing, ("error", "drop", "mean"))
     if isinstance(rewards, str) or not isinstance(rewards, Sequence) or len(rewards) < 2:
         raise ValueError(f"rewards = {show(rewards)} must name the columns of at least two arms: ['first', 'second']")
-    table = table_of(source, missing_words)
+    table = table_of(source, missing_words, named=rewards)
     paid, rest = table.pick(rewards), table.without(rewards)
     features, payments = fill_means(rest.to_numbers(), missing), paid.to_numbers()
     is_empty = np.isnan(np.column_stack([payments, features]))

@@ -42,6 +42,13 @@ Columns: TypeAlias = Sequence[str | int]
 MAX_NAMED = 6  # columns, rows or classes that a message names
 MISSING_WORDS = ("", "?", "NA", "nan", "NaN")
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
+# numbers as they are written elsewhere, and what pandas calls that; 1,234 is two of them
+WRITTEN = {
+    r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?": "thousands=','",
+    r"[-+]?\d+,\d+": "sep=..., decimal=','",
+    r"[-+]?\d{1,3}(\.\d{3})+,\d+": "sep=..., thousands='.', decimal=','",
+    r"[-+]?\d+(;[-+]?\d+)+": "sep=';', decimal=','",
+}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -136,8 +143,9 @@ class Table(NamedTuple):
         is_number = isinstance(value, Real | Decimal)
         if not is_number or abs(value) > sys.float_info.max:
             remedy = f"encode it, such as by pandas.get_dummies(frame, columns=[{name!r}]), or leave the column out"
-            if isinstance(text, str) and re.fullmatch(r"[-+]?\d+,\d+", text):
-                remedy = "read the file with pandas.read_csv(path, sep=..., decimal=','), and give the DataFrame"
+            if ways := [way for form, way in WRITTEN.items() if isinstance(text, str) and re.fullmatch(form, text)]:
+                read = " or ".join(f"pandas.read_csv(path, {way})" for way in ways)
+                remedy = f"read the file with {read}, as its numbers are meant, and give the DataFrame"
             raise ValueError(f"{self.where(row, name)}: {show(cell)} is not a number: {remedy}")
         return float(value)
 
@@ -168,10 +176,13 @@ class Table(NamedTuple):
         return complete
 
 
-def table_of(source: object, words: object, label: str | int | None = None, columns: Columns | None = None) -> Table:
+def table_of(
+    source: object, words: object, label: str | int | None = None, columns: Columns | None = None, named: Columns = ()
+) -> Table:
     """The cells of a file, a DataFrame or another table. In an NPZ file `label` is an array of its own.
 
-    columns: those that are needed, the only ones that are read of a Parquet file; None: all.
+    columns: those that are needed, the only ones that are read of a Parquet file; None: all. named: further columns
+    whose names show that the first line of a text file is its header.
     """
     if isinstance(words, str) or not isinstance(words, Iterable) or not all(isinstance(word, str) for word in words):
         raise ValueError(f"missing_words = {show(words)} must be a list of texts, such as ['', '?']")
@@ -205,14 +216,16 @@ def table_of(source: object, words: object, label: str | int | None = None, colu
         return _of_npz(path, words, label)
     if kind == ".parquet":
         return _of_parquet(path, words, None if columns is None else [*map(str, columns)])
-    return _of_csv(path, SEPARATORS[kind], words, label)
+    return _of_csv(path, SEPARATORS[kind], words, label, (label, *named))
 
 
 def of_frame(frame: Any, source: str) -> Table:
     return Table(source, column_names(source, frame.columns), frame, None, lambda i: f"index {show(frame.index[i])}")
 
 
-def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int | None) -> Table:
+def _of_csv(
+    path: Path, separator: str, words: tuple[str, ...], label: str | int | None, named: Sequence[object]
+) -> Table:
     """The cells of a text file: numbers of whole columns, and otherwise text."""
     import pandas as pd
 
@@ -223,22 +236,26 @@ def _of_csv(path: Path, separator: str, words: tuple[str, ...], label: str | int
         raise ValueError(f"{path}: there are no rows of data")
     header = any(first) and not any(cell and (cell in words or _number(cell) is not None) for cell in first)
     marks = {j: cell for j, cell in enumerate(first) if _number(cell) is not None}
+    plain = all(map(str.isdecimal, marks.values()))  # 0.0,1.0 may be the names that a transposed table had
     # years and counts are names beside the label's
-    header |= label in first and label not in marks.values() and all(map(str.isdecimal, marks.values()))
-    counted = [[f"{j + start}" for j in range(len(marks))] for start in (0, 1)]
-    if not header and len(marks) > 1 and list(marks.values()) in counted:
+    header |= plain and any(x in first and x not in marks.values() for x in named)
+    counted = [[*range(start, len(marks) + start)] for start in (0, 1)]
+    alike = plain or all(re.fullmatch(r"\d+\.0", cell) for cell in marks.values())
+    if not header and len(marks) > 1 and alike and [*map(float, marks.values())] in counted:
         rows = [row for row, _ in itertools.islice(_records(path, file, separator), 1000)]
-        whole = [any(row[j].isdecimal() for row in rows if j < len(row)) for j in marks]
-        header = len(rows) > 2 and not all(whole)  # some column of numbers is written otherwise
-        if not header:
+        form = re.compile(r"\d+" if plain else r"\d+\.0*")
+        others = not all(any(form.fullmatch(row[j]) for row in rows if j < len(row)) for j in marks)
+        header = plain and len(rows) > 2 and others  # some column of numbers is written otherwise
+        if not header and (plain or others):
             doubt = f"the first row, {few(first)}, may be a header that counts the columns, and is taken for data"
             warnings.warn(f"{path}: {doubt}: name the columns, or give the DataFrame of pandas.read_csv", stacklevel=4)
-    other = next((mark for mark in ",;\t|" if len(first) == 1 and mark in first[0]), None)
+    other = next((mark for mark in ",;\t| " if len(first) == 1 and mark in first[0]), None)
     if other is not None:
+        cut = r"\s+" if other == " " else other
         decimal = ", decimal=','" if other != "," and re.search(r"\d,\d", text) else ""
         raise ValueError(
             f"{path}: there is one column, {show(first[0])}: separate its cells with {separator!r}, or give the "
-            f"DataFrame of pandas.read_csv(path, sep={other!r}{decimal})"
+            f"DataFrame of pandas.read_csv(path, sep={cut!r}{decimal})"
         )
     file.seek(0)
     names = column_names(str(path), first) if header else [f"{j + 1}" for j in range(len(first))]

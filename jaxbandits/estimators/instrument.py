@@ -28,8 +28,9 @@ def unit_vector(side: Vector) -> tuple[Vector, Array]:
     """u / |u|, 0 where u is 0 or not finite, and |u|."""
     size = safe_norm(stack_features(side))
     good = jnp.isfinite(size) & (size > 0)
-    scale = jnp.where(good, 1 / jnp.where(good, size, 1), 0)
-    return map_features(lambda x: jnp.where(good, x, 0) * scale, side), size
+    shrink = jnp.where(size > 2.0**100, 2.0**-64, 1.0).astype(size.dtype)  # else its reciprocal may count as 0
+    scale = jnp.where(good, 1 / jnp.where(good, size * shrink, 1), 0)
+    return map_features(lambda x: jnp.where(good, x, 0) * shrink * scale, side), size
 
 
 @declare(source="Ours: `docs/formulas/ldp_contextual.md#instrument`.")

@@ -17,6 +17,7 @@ from jaxbandits.declared import plays_on_by_names
 from jaxbandits.environments.data import facts_of_rows
 from jaxbandits.environments.logs import Log
 from jaxbandits.environments.rows import Rows, make_rows
+from jaxbandits.forks import refuse_fork
 from jaxbandits.numerics import SHORT
 from jaxbandits.protocol import Algorithm, Environment, Program, Span, World
 from jaxbandits.random import Draws
@@ -128,6 +129,7 @@ def trained(
         ValueError or TypeError: An argument is wrong, the algorithm does not play there, or it reads contexts that are
             no rows.
         ContractError: An algorithm of your own plays what is no arm.
+        RuntimeError: This process was forked after JAX was used: start it by ``spawn``.
 
     Note:
         A lane keeps its draws of play horizon + 1, so that it always answers a row with the same arm. A policy trained
@@ -138,6 +140,7 @@ def trained(
     >>> policy.probabilities([[0.0], [2.0]]).tolist()
     [[0.0, 1.0], [0.0, 1.0]]
     """
+    refuse_fork()
     environment, horizon = environment_of(environment), integer("horizon", horizon, 1, 2**31 - 2)
     recipe = plan.with_horizon(arguments.factory_of(algorithm, "algorithm", "algorithm"), horizon, "algorithm")
     built = plan.build_algorithm(recipe, environment, horizon, recipe.name)

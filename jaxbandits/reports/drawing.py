@@ -1,7 +1,7 @@
 """What the figures of a sweep share: which keys they show, how their lines look, and what their axes say."""
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec
 
@@ -12,7 +12,7 @@ from annotated_doc import Doc
 
 from jaxbandits import intervals, selection, spending
 from jaxbandits.declared import Kind
-from jaxbandits.formatting import compact, minus, show
+from jaxbandits.formatting import compact, minus
 from jaxbandits.reports import layout
 from jaxbandits.reports.layout import COLOURS, Plot
 from jaxbandits.validation import choice, declare
@@ -109,7 +109,12 @@ def axis_words(ds: xr.Dataset, after: str = "") -> str:
     words = str(regret.get("long_name", "cumulative regret"))
     head, _, rest = words.partition(" against ")
     words = f"{head}{after}" + (f" against {rest}" if rest else "")
-    return words + (f" (in\u00a0{selection.unit_of(ds)})" if regret.get("units") == "reward" else "")
+    return words + unit_words(ds)
+
+
+def unit_words(ds: xr.Dataset) -> str:
+    """The unit of regret in brackets, where it is known."""
+    return f" (in\u00a0{selection.unit_of(ds)})" if ds["regret"].attrs.get("units") == "reward" else ""
 
 
 def over_seeds(ds: xr.Dataset, bands: str) -> str:
@@ -123,12 +128,6 @@ def over_seeds(ds: xr.Dataset, bands: str) -> str:
 def value_text(value: object) -> str:
     """A value of a grid key, for a title or a message."""
     return minus(compact(float(value))) if isinstance(value, int | float | np.number) else str(value)
-
-
-def texts_of(values: Collection[Any]) -> list[str]:
-    """Values as labels, no two of which are alike."""
-    texts = list(map(str, values))
-    return [show(x) if texts.count(text) > 1 else text for x, text in zip(values, texts, strict=True)]
 
 
 def errorbar(axes: Any, x: Any, line: pd.DataFrame, label: str, **look: Any) -> None:

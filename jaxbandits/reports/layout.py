@@ -10,8 +10,8 @@ import itertools
 import math
 import re
 import textwrap
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator,
 
 from jaxbandits.declared import Kind
 from jaxbandits.formatting import compact, minus
+from jaxbandits.sweeps.storage.store import write_whole
 from jaxbandits.validation import declare, path_of
 
 # matplotlib's settings for every figure, whatever a user's own are
@@ -49,7 +50,9 @@ SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "savefig.dpi": 300,
     "savefig.bbox": None,
+    "axes.titlelocation": "center",
     "text.usetex": False,
+    "text.parse_math": True,
     "mathtext.fontset": "dejavusans",
     "hatch.linewidth": 0.5,
 }
@@ -66,6 +69,7 @@ KEY_NAMES = {
 }
 # typeset symbols as plain text
 SYMBOLS = {r"\varepsilon": "ε", r"\delta": "δ", "−": "-", "\u00a0": " "}
+_ONE_AT_A_TIME = threading.RLock()  # matplotlib's settings are one for all threads
 BARE = 0.2  # of a vertical axis that may stand above its last tick
 APART = 0.25  # the least share of a vertical axis that its lines span, if it is to begin at zero
 DISPLAY_PIXELS = 110  # an inch of a figure in a notebook, whatever its resolution
@@ -86,9 +90,11 @@ class Plot(NamedTuple):
         return render(self.figure, "png"), {"width": wide, "height": tall}
 
 
-def style(**more: object) -> AbstractContextManager[None]:
-    """matplotlib's settings while a figure is drawn: `SETTINGS`, and `more` of them."""
-    return mpl.rc_context(SETTINGS | more)
+@contextlib.contextmanager
+def style(**more: object) -> Iterator[None]:
+    """matplotlib's settings while a figure is drawn, by one thread at a time: `SETTINGS`, and `more` of them."""
+    with _ONE_AT_A_TIME, mpl.rc_context(SETTINGS | more):
+        yield
 
 
 @declare(check=False)
@@ -112,7 +118,7 @@ def save(plot: Plot | Figure, path: str | Path) -> None:
         raise ValueError(f"path = {str(path)!r} has the suffix {suffix!r}: end it in .png, .pdf or .svg")
     content = render(plot.figure if isinstance(plot, Plot) else plot, suffix[1:])
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(content)
+    write_whole(place, content, "or choose another place")
 
 
 @declare(check=False)
@@ -339,8 +345,8 @@ def axis(
     values = np.asarray(values, np.float64)
     centre = values[..., 0] if values.ndim > 1 else values
     values, centre = (x[np.isfinite(x) & ((x > 0) | (not log))] for x in (values, centre))
-    low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
-    if log:
+    low, high = (values.min(), values.max()) if values.size else (1.0, 10.0) if log else (0.0, 1.0)
+    if log and centre.size:
         low = max(low, centre.min() / 3)  # an interval that nearly reaches zero would stretch the axis over decades
     for y in (y[np.isfinite(y)] for y in also):
         factor = 30 if log or linear else 3
@@ -349,7 +355,7 @@ def axis(
     if not log and axis.axis_name == "y" and (zero or high - low > APART * max(abs(low), abs(high))):
         low, high = min(low, 0.0), max(high, 0.0)
     go, back = (math.log, math.exp) if log else (float, float) if linear is None else _partly_linear(linear)
-    pad = 0.05 * (go(high) - go(low)) or 0.5 * (abs(low) or 1.0)
+    pad = 0.05 * (go(high) - go(low)) or 0.5 * (min(low, 1.0) if log else abs(low) or 1.0)
     low, high = back(go(low) - pad), back(go(high) + pad)
     regular = ticks is None
     ticks = list(_ticks(low, high, log, linear) if ticks is None else ticks)
@@ -405,7 +411,12 @@ def key_words(key: Any) -> str:
     >>> key_words("reward_adversary.corruption")
     'reward adversary: corruption'
     """
-    return KEY_NAMES.get(key, str(key).replace("_", " ").replace(".", ": "))
+    if key in KEY_NAMES:
+        return KEY_NAMES[key]
+    label, *inside = re.split(r"\.(?=[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$)", str(key))
+    if not inside or label in ("reward_adversary", "message_adversary"):
+        label = label.replace("_", " ")  # of an argument or a part; a user's label stays
+    return ": ".join([label, *(x.replace("_", " ") for x in inside)])
 
 
 def _grid(axes: Axes) -> tuple[int, int]:
@@ -419,7 +430,7 @@ def _next_tick(ticks: list[float], low: float, high: float, log: bool, go: Calla
     span = go(high) - go(low)
     if len(ticks) < 2 or go(high) - go(ticks[-1]) <= BARE * span:
         return None
-    decade = 10.0 ** math.floor(math.log10(high))
+    decade = 10.0 ** math.floor(math.log10(high)) if log else 1.0
     top = min(m * decade for m in (1, 2, 3, 5, 10) if m * decade >= high) if log else 2 * ticks[-1] - ticks[-2]
     return float(f"{top:.9g}") if go(top) - go(high) <= BARE * span else None
 

@@ -12,7 +12,7 @@ import xarray as xr
 from annotated_doc import Doc
 
 from jaxbandits import formatting, selection, spending, statistics
-from jaxbandits.formatting import show
+from jaxbandits.formatting import show, texts_of
 from jaxbandits.regret import rival_of
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.layout import Panel, Plot
@@ -124,12 +124,12 @@ def _draw_over_plays(
     """
     values = [] if key is None else list(ds[key].values)
     if len(values) > len(layout.SHAPES):
-        shown = ", ".join(map(drawing.value_text, values))
-        has = f"{len(values)} values ({shown})"
+        has = f"{len(values)} values ({', '.join(map(drawing.value_text, values))})"
         raise ValueError(f"{key} has {has} and a figure {len(layout.SHAPES)} panels: select some")
     labels = [str(a) for a in ds["algorithm"].values]
     styles = drawing.styles_of(labels, dotted)
-    title = lambda value: f"{panel.words_of(key)} = {drawing.value_text(value)}"
+    shown = dict(zip(values, texts_of(values, drawing.value_text), strict=True))
+    title = lambda value: f"{panel.words_of(key)} = {shown[value]}"
     for axes, value, here in panel.split_rows(frame, key, values, title):
         limits = [line for line in thin if key not in line or line[key].iloc[0] == value]
         for i, (label, line) in enumerate(here.groupby("algorithm", sort=False)):

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter
 
 from jaxbandits.auditing.audit import Audit
 from jaxbandits.auditing.confidence_bounds import claimed_curve
-from jaxbandits.formatting import compact, minus
+from jaxbandits.formatting import compact, minus, texts_of
 from jaxbandits.off_policy.offline import Offline, to_table
 from jaxbandits.reports import drawing, layout
 from jaxbandits.reports.drawing import Axes, Caption, ColumnNames, Drawn, FigureWidth, File, styles_of, with_style
@@ -56,7 +56,12 @@ def lines(
     if frame[line].isna().any():
         raise ValueError(f"column {line!r} has an empty cell: name its line, or leave the row out")
     values = list(dict.fromkeys(frame[line]))
-    labels = drawing.texts_of(values)
+    labels = texts_of(values)
+    for letter, column in (("x", x), ("y", y)):
+        if log in (letter, "both") and not (frame[column] > 0).any():
+            raise ValueError(
+                f"log = {log!r} needs a positive number in column {column!r}, and there is none: use 'none'"
+            )
     styles = styles_of(labels, dotted)
     panel = Panel(caption, width, ax, path, names)
     (axes,) = panel.lay_out(1)
@@ -254,7 +259,7 @@ def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable
         here = list(pd.unique(values.dropna()))
         known = list(values.cat.categories) if isinstance(values.dtype, pd.CategoricalDtype) else here
         table = {name: mpl.colors.to_rgb(COLOURS[i % len(COLOURS)]) for i, name in enumerate(known) if name in here}
-        legend = dict(zip(drawing.texts_of(table), table.values(), strict=True))
+        legend = dict(zip(texts_of(table), table.values(), strict=True))
         return (lambda name: table.get(name, (1.0, 1.0, 1.0))), legend
     finite = values[np.isfinite(values)].astype(float)
     if given is not None:

@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 import platform
+import re
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from jaxbandits.reports import plot
 from jaxbandits.reports.layout import SHAPES
 from jaxbandits.selection import spread_places
 from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
+from jaxbandits.sweeps.storage.store import write_whole
 
 
 def clear_outputs(directory: Path) -> None:
@@ -28,17 +31,53 @@ def clear_outputs(directory: Path) -> None:
         path.unlink()
 
 
+def prepare_directory(out: Path) -> None:
+    """Make a directory to write to. ValueError where it cannot be written: said before the work, not after it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        why = f"cannot write there ({error.strerror})"
+        raise ValueError(f"--out {out}: {why}: choose a directory that can be written") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a table or the like, whole or not at all."""
+    write_whole(path, text.encode(), "and run it again")
+
+
+def stem_of(label: str, taken: dict[str, str] | None = None) -> str:
+    """The name of a picture about a label: none that another label has, and one that file systems hold.
+
+    taken: which label has which name so far, of all that are written together.
+
+    >>> taken = {}
+    >>> [stem_of(label, taken) for label in ("a b", "a b", "a-b")]
+    ['a-b', 'a-b', 'a-b-d44362d6']
+    """
+    stem = re.sub(r"[^\w.]+", "-", label)
+    alone = stem == label if taken is None else taken.setdefault(stem.casefold(), label) == label
+    if not alone or len(stem.encode()) > 200:  # of 255 bytes
+        short = stem.encode()[:180].decode(errors="ignore")
+        stem = f"{short}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
+    return stem
+
+
 def write_run(ds: xr.Dataset, directory: Path, *, seconds: float, lanes: int, **picture: Any) -> list[Path]:
     """Write the tables and pictures of a finished run beside its results; returns the paths written.
 
     picture: of `draw`.
     """
     written = [directory / "summary.csv", directory / "provenance.json"]
-    written[0].write_text(formatting.csv(statistics.summary(ds)), encoding="utf-8")
-    written[1].write_text(json.dumps(provenance(ds, directory, seconds, lanes), indent=2) + "\n")
+    texts = [
+        formatting.csv(statistics.summary(ds)),
+        json.dumps(provenance(ds, directory, seconds, lanes), indent=2) + "\n",
+    ]
     if "decisions" in ds.attrs:
         written.append(directory / "decisions.csv")
-        written[-1].write_text(formatting.csv(statistics.decisions(ds)), encoding="utf-8")
+        texts.append(formatting.csv(statistics.decisions(ds)))
+    for path, text in zip(written, texts, strict=True):
+        write_text(path, text)
     return written + draw(ds, directory, **picture)
 
 
@@ -52,6 +91,12 @@ def describes(directory: Path, config: dict[str, Any], ds: xr.Dataset | None = N
         return kept["config"] == config and (ds is None or kept["sha256"]["regret"] == regret_digest(ds))
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def config_of(directory: Path, config: dict[str, Any]) -> Path | None:
+    """The `config.toml` of a directory, but where the provenance beside it is of another run than what lies there."""
+    path, told = directory / "config.toml", (directory / "provenance.json").is_file()
+    return path if path.is_file() and (not told or describes(directory, config)) else None
 
 
 def draw(
@@ -80,9 +125,7 @@ def draw(
     if figure.get("reward"):
         pictures["reward"] = plot.reward(shown, **curves)
     if key is not None:
-        name = f"against_{key.replace('.', '_')}"
-        if len(name.encode()) > 200:  # file systems hold 255 bytes
-            name = f"{name.encode()[:180].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        name = stem_of(f"against_{key.replace('.', '_')}")
         pictures[name] = plot.against(ds, key, select=select, dotted=dotted, caption=caption)
     written = []
     for name, picture in pictures.items():

@@ -3,7 +3,7 @@
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ from jaxbandits.protocol import Adversary, Environment
 from jaxbandits.searching import methods, population, tuning
 from jaxbandits.selection import final_regret
 from jaxbandits.sweeps import estimate
-from jaxbandits.sweeps.arguments import label_algorithms, part_factory
+from jaxbandits.sweeps.arguments import checkpoint_times, label_algorithms, part_factory
 from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.plan import plan as laid_out
 from jaxbandits.sweeps.sweep import Algorithms, Seeds, sweep
@@ -133,6 +133,8 @@ def tune(
     refuse_fork()
     settings: dict[str, Any] = {"horizon": integer("horizon", horizon, 1, 2**31 - 2), "dtype": dtype, "memory": memory}
     settings |= {"reward_adversary": reward_adversary, "message_adversary": message_adversary}
+    checkpoints = list(checkpoints) if isinstance(checkpoints, Iterator) else checkpoints
+    checkpoint_times(settings["horizon"], checkpoints)  # now, since the search does not need them
     problem = build_problem(algorithms, environment, space, over, unknown, settings)
     method = choice("method", method, methods.METHODS)
     trials = None if trials is None else integer("trials", trials, 1)
@@ -156,7 +158,7 @@ def tune(
         chosen_lanes, report_lanes = plan.lanes * points * family, len(reported) * points * family
         report_lanes *= len(problem.algorithms) + len(defaults)
         plays = float(horizon) * (chosen_lanes + report_lanes)
-        lanes = f"{chosen_lanes:,} lanes to choose and {report_lanes:,} to report"
+        lanes = f"{chosen_lanes:,} runs to choose and {report_lanes:,} to report"
         estimate.print_progress(f"tune: at most {lanes}, {plays:.2g} plays")
     run = functools.partial(population.evaluate, problem, store=home and home / "trials", progress=progress)
     if method == "optuna":

@@ -11,7 +11,9 @@ import importlib.metadata
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -320,9 +322,14 @@ def jsonable(x: Any) -> Any:
     """Anything a config may hold, as JSON."""
     if isinstance(x, dict):
         return {str(k): jsonable(v) for k, v in x.items()}
-    if hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):  # of JAX, xarray, pandas, polars
+    foreign = not isinstance(x, np.ndarray | np.generic | str | bytes | list | tuple)
+    if foreign and hasattr(x, "__array__"):  # of JAX, xarray, pandas, polars
         with contextlib.suppress(TypeError):  # a random key of JAX is no array of numbers
             return jsonable(np.asarray(x))
+    elif isinstance(x, memoryview):
+        return jsonable(np.asarray(x))
+    elif foreign and isinstance(x, Collection):
+        return jsonable(list(x))  # a set, keys of a dict, `array.array`
     if hasattr(x, "config"):  # a called part inside another, such as the losses behind experts
         return jsonable(x.config or {"name": "own"})
     if is_transformation(x):
@@ -342,8 +349,8 @@ def jsonable(x: Any) -> Any:
         return [jsonable(v) for v in x]
     if isinstance(x, np.generic):
         return jsonable(x.item())
-    if isinstance(x, float) and not np.isfinite(x):
-        return str(x)
+    if isinstance(x, Real | Decimal) and not isinstance(x, int):  # fractions, too, which run as floats
+        return float(x) if np.isfinite(float(x)) else str(float(x))
     return x if isinstance(x, str | int | float | bool) or x is None else str(x)
 
 

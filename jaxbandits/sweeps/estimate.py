@@ -1,5 +1,6 @@
 """What a sweep costs, printed: its size before it runs, that of compiling before it begins, its time once it plays."""
 
+import contextlib
 import math
 import sys
 import threading
@@ -52,6 +53,33 @@ def operations_of(calls: list[Call], plan: Plan) -> int:
     return sum(plan.groups[group].shape.operations for group, *_ in programs)
 
 
+class Log:
+    """A stream for words about a run, such as stderr. What it does not take is left out: no word ends a run."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write what can be written."""
+        with contextlib.suppress(Exception):  # closed, full, without a reader, a window that is gone
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back, if that can be."""
+        with contextlib.suppress(Exception):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether someone sees it at once."""
+        with contextlib.suppress(Exception):
+            return bool(self._stream.isatty())
+        return False
+
+
 class Meter:
     """The bar of a sweep, which threads tell what is compiled and played, and its time, which is said once."""
 
@@ -62,7 +90,7 @@ class Meter:
         self.operations, self.programs = 0, (-1, 0)  # of what is compiled, and how many are, of how many
         self.lanes = f"{sum(call.seeds * len(call.cells) for call in remaining.calls):,} runs"
         self.total = sum(weight(call, plan) for call in remaining.calls)
-        seen = getattr(sys.stderr, "isatty", bool)()  # a log keeps the last bar, with the time that all took
+        seen = Log(sys.stderr).isatty()  # a log keeps the last bar, with the time that all took
         self.bar = progress_bar(
             lines, total=self.total, unit="play", unit_scale=True, leave=not seen, desc=self.lanes,
             mininterval=0.1 if seen else 30, bar_format=BAR_FORMAT,
@@ -126,7 +154,8 @@ class Meter:
             seconds, memory = compile_cost(self.operations)
             text += f", compiling {done} of {of}" if of else ", compiling"
             text += f" (all about {duration(seconds)} and {size(memory)})" if self.operations else ""
-        self.bar.set_description_str(text, refresh=self.bar.mininterval < 1)  # a log gets no line for it
+        # a log gets no line for it, and a bar that TQDM_DISABLE turned off has no interval
+        self.bar.set_description_str(text, refresh=getattr(self.bar, "mininterval", 1) < 1)
 
 
 def progress_bar(lines: list[str], **settings: object) -> Any:
@@ -142,14 +171,14 @@ def progress_bar(lines: list[str], **settings: object) -> Any:
 
     for line in lines:
         print_progress(line)
-    return tqdm(**settings)
+    return tqdm(file=Log(sys.stderr), dynamic_ncols=True, **settings)  # as wide as the terminal
 
 
 def print_progress(text: str) -> None:
     """Print a line of progress: on stderr, which notebooks show as an error, so there on stdout."""
     stream = sys.stdout if in_notebook() else sys.stderr
     if stream is not None:  # a process may begin with its streams closed
-        print(text, file=stream, flush=True)
+        print(text, file=Log(stream), flush=True)
 
 
 def in_notebook() -> bool:

@@ -146,7 +146,7 @@ class SweepRun:
         self.lanes_computed = 0  # lanes of this process
         self.lanes_stored = 0  # lanes that it was to compute and found in the store
         self.lanes_begun = 0  # lanes that go on from where an earlier run left them
-        self.config_file = b""  # written beside the results as config.toml, before anything is computed
+        self.config_file = b""  # written as config.toml before anything is computed, or with what it replaces
         self.left_out = ""  # what an earlier result of this directory held and this one does not
 
     @property
@@ -240,8 +240,8 @@ class SweepRun:
             (store.home.parent / RESULTS).unlink(missing_ok=True)
             self.fresh = False
         store.record_settings(sweep.config, sweep.common)
-        if self.config_file:
-            store.write_file(store.home.parent / "config.toml", self.config_file)
+        if not (store.home.parent / RESULTS).is_file():  # an earlier result keeps its own until it is replaced
+            self._write_config(store)
         chunks = store.chunks(keys)
         mine = work.seeds_of_shard(plan, shard, set(work.first_cells(keys).values()))
         wanted = [work.without(x, chunks[key]) for key, x in zip(keys, mine, strict=True)]
@@ -286,7 +286,7 @@ class SweepRun:
             label, seeds = plan.cells[call.cells[0]].label, range(call.first, call.first + call.seeds)
             failures.append((label, seeds, reason, trace))
             if len(failures) == 1:
-                warnings.warn(f"{label!r} failed, the other calls go on: {reason}", RuntimeWarning, stacklevel=2)
+                warn_meanwhile(f"{label!r} failed, the other calls go on: {reason}")
 
         def keep_result(call: work.Call, outcome: Outcome) -> None:
             if put is not None:
@@ -300,7 +300,7 @@ class SweepRun:
                 broken = cells_in_breach(outcome.faults)
                 if broken and not cells_in_breach(seen) and len(calls) > 1:
                     label = plan.cells[min(broken)].label
-                    warnings.warn(f"{label!r} broke the contract, the other calls go on", RuntimeWarning, stacklevel=2)
+                    warn_meanwhile(f"{label!r} broke the contract, the other calls go on")
                 seen.extend(outcome.faults)
             if self.on_chunk is not None:
                 self._show_chunk(self.on_chunk, sweep, call, outcome)
@@ -345,7 +345,11 @@ class SweepRun:
         except Exception as error:
             self.on_chunk = None
             why = f"on_chunk fails with {describe_error(error)}"
-            warnings.warn(f"{why}: it is not called again, the sweep goes on", RuntimeWarning, stacklevel=2)
+            warn_meanwhile(f"{why}: it is not called again, the sweep goes on")
+
+    def _write_config(self, store: Store) -> None:
+        if self.config_file:
+            store.write_file(store.home.parent / "config.toml", self.config_file)
 
     # docs/decisions.md#damage
     def merge(self, store: Store) -> bool:
@@ -363,6 +367,7 @@ class SweepRun:
             if whole:
                 self.left_out, self.written = describe_missing(directory / RESULTS, part), stamp_of(part)
                 os.replace(part, directory / RESULTS)
+                self._write_config(store)
         except Unreadable:
             raise
         except (OSError, RuntimeError) as error:  # HDF5 has its own words for a full disk
@@ -371,6 +376,14 @@ class SweepRun:
         finally:
             part.unlink(missing_ok=True)
         return whole
+
+
+def warn_meanwhile(text: str) -> None:
+    """Warn while runs go on. Where warnings are errors it is a line of progress: an error would end the runs."""
+    try:
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    except RuntimeWarning:
+        estimate.print_progress(text)
 
 
 def read_chunks(sweep: Prepared, store: Store, put: Put) -> bool:

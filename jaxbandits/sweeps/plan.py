@@ -9,7 +9,7 @@ import collections
 import functools
 import itertools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -94,6 +94,7 @@ def plan(
             called[slot] = part
     dtype, seeds = arguments.floating(dtype), arguments.seed_range(seeds, recipes)
     axes = axes_of(grid, points, horizon)
+    checkpoints = list(checkpoints) if isinstance(checkpoints, Iterator) else checkpoints  # read for every horizon
     moves = bool(axes) and axes[0].name == "horizon"
     horizons = axes[0].labels if moves else (integer("horizon", horizon, 1, 2**31 - 2),)
     times = {h: arguments.checkpoint_times(h, checkpoints) for h in horizons}
@@ -303,7 +304,8 @@ def cast(x: Any, dtype: str) -> Any:
     x = np.asarray(x)
     if x.dtype.kind in "iu" and x.size and max(abs(int(x.min())), abs(int(x.max()))) >= 2**31:
         raise ValueError(f"a parameter of {x.max()!r} does not fit 32-bit integers")
-    return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
+    with np.errstate(under="ignore"):  # what float32 cannot tell from 0 is 0
+        return x.astype(dtype) if x.dtype.kind == "f" else x.astype(np.int32) if x.dtype.kind in "iu" else x
 
 
 def stack_cases(cases: Sequence[Any], dtype: str) -> tuple[Any, Any]:

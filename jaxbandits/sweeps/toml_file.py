@@ -164,11 +164,19 @@ class ConfigSource(NamedTuple):
         return str(self.file)
 
 
+def is_passing(file: Path) -> bool:
+    """Whether a file is a pipe or a process's own input, which lies nowhere and is empty the next time."""
+    return file.is_fifo() or file.absolute().is_relative_to("/dev") or file.absolute().is_relative_to("/proc")
+
+
 def _source(raw: dict[str, Any], file: Path) -> ConfigSource:
+    here = Path() if is_passing(file) else file.parent
     if "folder" not in raw:
-        return ConfigSource(file, Path() if file.is_fifo() else file.parent)  # a pipe lies nowhere
+        return ConfigSource(file, here)
     with prefix_errors(str(file)):
-        return ConfigSource(file, file.resolve().parent / path_of(raw["folder"], "folder"))
+        return ConfigSource(
+            file, (here if is_passing(file) else file.resolve().parent) / path_of(raw["folder"], "folder")
+        )
 
 
 def config_for_directory(file: Path, content: bytes, directory: Path, seeds: int | None = None) -> bytes:

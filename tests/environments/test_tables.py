@@ -240,7 +240,7 @@ def test_words_for_missing_cells_are_chosen(tmp_path):
 
 def test_a_column_that_counts_rows_is_said(tmp_path):
     for path in files(tmp_path, {"id": ["7", "8", "9"], "x": ["1", "5", "2"], "y": ["u", "v", "v"]}):
-        with pytest.warns(UserWarning, match=r"column (id|1) counts up evenly and looks like an identifier") as caught:
+        with pytest.warns(UserWarning, match=r"column (id|1) counts evenly and looks like an identifier") as caught:
             jb.read_labelled(path, label="y")
         assert len(caught) == 1 and caught[0].filename == __file__
 
@@ -250,7 +250,7 @@ def test_a_column_of_losses_that_counts_rows_is_said():
     losses = np.random.default_rng(0).uniform(size=(10, 2))
     frame = pd.DataFrame(losses, columns=["u", "v"]).assign(row=np.arange(10) / 9)
     for call in (jb.read_losses, lambda frame: E.loss_table(losses=frame)):
-        with pytest.warns(UserWarning, match="column row counts up evenly .* unless it is an arm") as caught:
+        with pytest.warns(UserWarning, match="column row counts evenly .* unless it is an arm") as caught:
             call(frame)
         assert len(caught) == 1 and caught[0].filename == __file__
     bent = frame["row"].to_numpy(copy=True)
@@ -291,6 +291,15 @@ UNREADABLE = {
     "longer.csv": (b"x,y\n1,a,b\n2,b,c\n", "row 1 (file line 2) has 3 columns, expected 2"),
     "marks.csv": (b"x;y\n1;a\n", "one column, 'x;y'", "pandas.read_csv(path, sep=';')"),
     "commas.csv": (b"x;y\n1,5;a\n", "one column, 'x;y'", "pandas.read_csv(path, sep=';', decimal=',')"),
+    "blanks.csv": (b"0.1 0.2\n0.3 0.4\n", "one column, '0.1 0.2'", "pandas.read_csv(path, sep='\\\\s+')"),
+    "large.csv": (
+        b'x,y\n"1,234",a\n',
+        "'1,234' is not",
+        "read_csv(path, thousands=',') or pandas.read_csv(path, sep=..., decimal=','",
+    ),
+    "larger.csv": (b'x,y\n"1,234.50",a\n', "not a number: read the file with pandas.read_csv(path, thousands=','), as"),
+    "points.csv": (b'x,y\n"1.234,5",a\n', "pandas.read_csv(path, sep=..., thousands='.', decimal=',')"),
+    "half.csv": (b'x,y\n"0,5",a\n', "not a number: read the file with pandas.read_csv(path, sep=..., decimal=','), as"),
     "marks.tsv": (b"x,y\n1,a\n", "one column, 'x,y'", "separate its cells with '\\t'"),
     "blank.csv": (b" \n\n", "no rows of data"),
     "head.csv": (b"x,y\n", "no rows of data"),
@@ -311,6 +320,30 @@ def test_what_cannot_be_read_names_the_file(tmp_path, name):
     (tmp_path / name).write_bytes(content)
     refused(partial(jb.read_labelled, tmp_path / name, label="y"), str(tmp_path / name), *texts)
     refused(partial(jb.read_losses, tmp_path / name), str(tmp_path / name))
+
+
+def test_a_header_that_counts_in_floats_is_doubted(tmp_path):
+    """A table that was transposed has it; a table whose numbers are all whole is data."""
+    with pytest.warns(UserWarning, match=r"0\.0, 1\.0, may be a header that counts"):
+        assert len(jb.read_losses(written(tmp_path / "t.csv", "0.0,1.0\n0.1,0.2\n0.3,0.4\n"))) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jb.read_losses(written(tmp_path / "t.csv", "0.0,1.0\n1.0,0.0\n0.5,1.0\n1.0,0.5\n"))
+        features, rewards = jb.read_table(
+            written(tmp_path / "t.csv", "0,1,letter,call\n5,1,0.5,1\n2,7,0.25,0\n4,1,0,1\n"), rewards=["letter", "call"]
+        )
+    assert features.tolist() == [[5, 1], [2, 7], [4, 1]] and rewards.names == ("letter", "call")
+
+
+def test_decimal_commas_between_semicolons_are_no_columns(tmp_path):
+    path = written(tmp_path / "t.csv", "0,1;0,2\n0,3;0,4\n")
+    refused(partial(jb.read_losses, path), "'1;0' is not a number", "pandas.read_csv(path, sep=';', decimal=',')")
+
+
+def test_an_identifier_may_count_down():
+    newest = pd.DataFrame({"id": range(30, 0, -1), "x": np.arange(30) * 7 % 5, "k": ["a", "b"] * 15})
+    with pytest.warns(UserWarning, match="column id counts evenly"):
+        jb.read_labelled(newest, label="k")
 
 
 def test_numbers_of_a_file_are_those_that_python_reads(tmp_path):

@@ -59,6 +59,9 @@ BY_HAND = [
     ([[2.0, 0.0], [0.0, 8.0]], [0.0, -1.0], [0.0, -1.0], 1 / 8),
     ([[2.0, 0.0], [0.0, 8.0]], [0.0, 0.0], [0.0, 0.0], 0.0), ([[2.0, 0.0], [0.0, 8.0]], [INF, 0.0], [0.0, 0.0], NAN),
     ([[1.0, 0.0], [0.0, 1.0]], [3e38, 3e38], [0.0, 0.0], INF),
+    # a pivot of 0 counts as the smallest normal number
+    ([[0.0, 0.0], [0.0, 0.0]], [1.0, 1.0], [0.5**0.5] * 2, 2**0.5 / float(np.finfo(np.float32).tiny)),
+    ([[0.0, 0.0], [0.0, 1.0]], [2.0, 0.0], [1.0, 0.0], 2 / float(np.finfo(np.float32).tiny)),
 ])  # fmt: skip
 def test_an_instrument_by_hand(matrix, x, direction, width):
     found = uncompiled(est.instrument)(np.float32(matrix), np.float32(x))

@@ -54,9 +54,41 @@ def test_the_candidates_are_all_that_play_there(problem, low, high):
 
 def test_all_that_follow_experts_are_candidates_at_every_trust_of_their_bases():
     found = choosing.candidates("experts", choosing.PROBLEMS["experts"].horizon)
-    assert {one.algorithm for one in found} == {x for x in catalogue.ALGORITHMS if plays_on(getattr(a, x)) == "advice"}
+    follow = {x for x in catalogue.ALGORITHMS if plays_on(getattr(a, x)) == "advice"}
+    arms = {one.algorithm for one in choosing.candidates("arms", choosing.PROBLEMS["arms"].horizon)}
+    assert {one.algorithm for one in found} == follow | arms  # who needs no advice plays there, too
     trusted = [one.trusted for one in found if one.algorithm == "bandit_to_experts"]
     assert trusted == ["everyone", "everyone", "a server", "nobody"]
+
+
+def test_one_of_two_experts_is_always_right_and_no_arm_is():
+    for instance, gap in zip(choosing.ADVICE, (0.4, 0.2), strict=True):
+        losses = np.asarray(instance.keywords["losses"].config["losses"])
+        plays = np.arange(choosing.T)
+        favoured = (4 + plays // 100) % 3  # of expert 4, as `rotating_experts` says
+        assert losses.shape == (choosing.T, 3) and losses.max() <= 1
+        np.testing.assert_allclose(losses[plays, favoured], 0.3, rtol=1e-6)
+        np.testing.assert_allclose(losses.mean(axis=0), 0.3 + gap * 2 / 3, rtol=2e-3)
+
+
+def test_a_client_of_many_rewards_is_trusted_with_them():
+    found = choosing.candidates("linear", SHORT)
+    assert choosing.PROBLEMS["linear-share"].kinds == choosing.PROBLEMS["linear"].kinds
+    of_means = [one for one in found if "M2" in one.call and one.unit]
+    assert len(of_means) == 1 and of_means[0].trusted == "one client an arm"
+    assert {one.trusted for one in found if one.unit} == {*choosing.TRUSTED.values()} - {
+        "everyone",
+        choosing.TRUSTED["federated"],
+    }
+
+
+def test_the_page_says_what_stays_near_uniform_play():
+    start = "| regret over that of uniform play, d = 5, ε = 0.2, thick, T = 20,000 |"
+    table = (choosing.DOCS / "reproductions" / "ldp_contextual.md").read_text()
+    row = next(line for line in table.splitlines() if line.startswith(start))
+    point = next(line for line in choosing.PAGE.read_text().splitlines() if line.startswith("5. "))
+    for label in ("instruments", "LDP", "OnlineUCB", "SDP-Vec", "JDP"):
+        assert f"{100 * float(re.search(rf'[ ]{label} ([0-9.]+) ', row)[1]):.0f}%" in point
 
 
 def test_corruption_is_told_to_those_that_ask():
@@ -109,9 +141,10 @@ def regrets(means: dict[str, tuple[float, float]], noise: float = 1.0) -> xr.Dat
 
 def test_calls_are_ranked_by_both_instances_and_bold_by_holm():
     regret = regrets({"worse": (13.0, 11.0), "first": (10.0, 12.0), "as good": (12.0, 10.3), "other row": (0.0, 0.0)})
-    twin = regret.sel(algorithm=["first"]).assign_coords(algorithm=["twin"])
-    frame = choosing.rank(xr.concat([regret, twin], "algorithm"), ["worse", "first", "as good", "twin"])
-    assert frame["call"].tolist() == ["first", "as good", "worse"]  # the twin did the same in every run
+    twin = regret.sel(algorithm=["first"]).assign_coords(algorithm=["partial(delayed, base=first)"])
+    row = ["partial(delayed, base=first)", "worse", "first", "as good"]
+    frame = choosing.rank(xr.concat([regret, twin], "algorithm"), row)
+    assert frame["call"].tolist() == ["first", "as good", "worse"]  # its twin did the same in every run
     np.testing.assert_allclose(frame[["regret 1", "regret 2"]], [[10, 12], [12, 10.3], [13, 11]], atol=0.5)
     assert frame["p"][0] == 1 and frame["p"][1] > choosing.ERROR > 1e-4 > frame["p"][2]
     both = regret.mean("instance").squeeze("t")
@@ -154,6 +187,7 @@ def test_a_row_names_what_trusts_fewer_or_protects_more_and_costs_less():
         (("nobody", "reward", 9.0, 20.1, 0.0), ""),  # costs more on one instance
         (("nobody", "reward", 9.0, 19.0, 2e-5), ""),  # a weaker promise
         (("everyone", "", 9.0, 19.0, 0.0), ""),
+        (("one client an arm", "reward", 9.0, 19.0, 0.0), ""),  # neither more nor less to trust
     ):
         line = choosing.table(best_calls(reward, other)).splitlines()[2]
         assert line.startswith(f"| a server | one reward | {named and f'{named} | '}**`call0`** |")

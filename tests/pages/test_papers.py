@@ -610,6 +610,55 @@ def test_cells_that_a_page_does_not_have_are_listed(full, tmp_path, monkeypatch,
     assert pages.comparison_text(None) == ""
 
 
+def test_pages_take_what_only_moved_and_keep_what_was_found(full, tmp_path, monkeypatch, capsys):
+    done, run = full
+    name, begin, end = "paper/figure", *pages.marks("paper/figure")
+    page, data = tmp_path / "reproductions/paper.md", tmp_path / "figures/paper/figure-curve.csv"
+    page.parent.mkdir()
+    page.write_text(f"{begin}\n{end}\n")
+    pages.write_study(name, done, tmp_path)
+    text, drawn = page.read_text(), data.read_text()
+    data.with_suffix(".png").write_bytes(b"drawn long ago")
+    study = small_study()
+    monkeypatch.setattr(papers, "find", lambda given: {name: study})
+    monkeypatch.setattr(papers, "all_studies", lambda: {name: study})
+    monkeypatch.setattr(into_pages.verdicts, "word_finder", lambda name: lambda statement: "")
+    monkeypatch.setattr(into_pages.verdicts, "write_verdicts", lambda *of: written.append(of))
+    written = []
+    (overview := tmp_path / "reproductions.md").write_text("\n".join(pages.OVERVIEW))
+    (runs := tmp_path / "runs/paper").mkdir(parents=True)
+    (runs / "figure").symlink_to(run)
+    frame = pd.read_csv(data)
+    row = next(k for k in frame.index if frame.at[k, "low"] < frame.at[k, "high"])
+
+    def edit(page_text, centre=0.25, head="algorithm"):
+        page.write_text(page_text)
+        shift = centre * (frame.at[row, "high"] - frame.at[row, "low"])
+        moved = frame.assign(centre=frame["centre"].where(frame.index != row, frame["centre"] + shift))
+        moved.rename(columns={"algorithm": head}).to_csv(data, index=False)
+
+    edit(text.replace("8.5", "9.5"), head="learner")  # another column is no number: the page is left
+    assert into_pages.compare(["all"], tmp_path, tmp_path / "runs", take=True) == 1
+    assert page.read_text() == text.replace("8.5", "9.5") and "learner" in data.read_text()
+    assert "taken" not in pages.read_compared(tmp_path)[name]
+    edit(text.replace("8.5", "9.5"))
+    assert into_pages.compare(["all"], tmp_path, tmp_path / "runs") == 0  # without being asked, too
+    assert page.read_text() == text.replace("8.5", "9.5") and data.read_text() != drawn and written[1:] == []
+    for _ in range(2):  # a page that was taken is not compared with itself
+        assert into_pages.compare(["all"], tmp_path, tmp_path / "runs", take=True) == 0
+        assert page.read_text() == text and data.read_text() == drawn
+        assert data.with_suffix(".png").read_bytes() == (run / "full/curve.png").read_bytes()
+        found = pages.read_compared(tmp_path)[name]
+        assert (found["moved"], found["furthest"], found["words"], found["taken"]) == (2, 0.25, 0, True)
+        said = "2 moved, at most by 0.25 of an interval's length; the page has the new ones"
+        assert said in overview.read_text() and said in capsys.readouterr().out
+    assert len(written) == 3
+    assert pages.comparison_text(found | {"moved": 0}).endswith("cells, all the same")
+    edit(text.replace("8.5", "9.5"))
+    assert into_pages.compare(["all"], tmp_path, tmp_path / "runs") == 0
+    assert "taken" not in pages.read_compared(tmp_path)[name]
+
+
 def test_studies_that_were_never_compared_come_first_then_the_oldest(monkeypatch, tmp_path):
     known = {"b": {"day": "2026-03-02"}, "a": {"day": "2026-03-01"}, "e": {"day": "2026-03-01"}}
     seconds = {"a": "1,000", "b": "1", "c": "20", "d": "3", "e": "999"}

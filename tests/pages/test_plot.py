@@ -2,6 +2,7 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import matplotlib as mpl
@@ -67,6 +68,56 @@ def test_panels_have_room_and_one_value_each(count):
     titles = [axes.get_title().split("= ")[-1].strip() for axes in drawn.figure.axes]
     assert titles == ["∞" if np.isinf(v) else f"{v:g}" for v in values]
     assert len({a.get_ylim() for a in drawn.figure.axes}) == 1
+
+
+def test_axes_of_one_value_of_nothing_and_below_zero():
+    """One value above 709, the largest exponent of e; nothing that a logarithmic axis shows; rewards below zero."""
+    for draw in (
+        lambda: plot.against(result(["a"], {"window": [5000.0, np.inf]}), "window"),
+        lambda: plot.regret(result(["a"]).isel(t=[-1]).assign_coords(t=[10_000]), log="both"),
+        lambda: plot.heatmap(pd.DataFrame({"x": [5000, 5000], "y": [1.0, 2.0], "v": [1.0, 2.0]}), "x", "y", "v"),
+        lambda: plot.against(result(["a"], {"k": [1.0, 2.0]}) * np.inf, "k"),
+    ):
+        assert plot.overlaps(draw().figure) == []
+    low, high = plot.against(result(["a"], {"window": [5000.0, np.inf]}), "window").figure.axes[0].get_xlim()
+    assert 1000 < low < 5000 < high < 50_000
+    frame = pd.DataFrame({"x": [5000, 5000], "y": [-1.0, 0.0], "l": ["a", "b"]})
+    assert plot.lines(frame, "x", "y", line="l", log="x").figure.axes[0].get_xlim()[0] > 1000
+    with pytest.raises(ValueError, match="log = 'both' needs a positive number in column 'y', and there is none"):
+        plot.lines(frame, "x", "y", line="l", log="both")
+    axes = Figure().subplots()
+    layout.axis(axes.yaxis, np.array([-10.913, -9.167]), False, zero=False)
+    assert axes.get_ylim()[0] < -10.913 < -9.167 < axes.get_ylim()[1] < 0
+    values, best = np.array([[[0.0, 1.0, 2.0]] * 4]), ("t", [-91.0, -9.0, -2.0])
+    coords = {"algorithm": ["a"], "seed": range(4), "t": [10, 20, 50]}
+    below = xr.Dataset({"regret": (tuple(coords), values), "best_reward": best}, coords)
+    for total in (False, True):
+        assert plot.reward(below, total=total).data["centre"].max() < 0
+
+
+def test_settings_of_others_and_threads_do_not_reach_a_picture():
+    ds, before = result(["a"], {"epsilon": [0.1, 0.1000001]}), dict(mpl.rcParams)
+    plain = plot.regret(ds)
+    titles = [axes.get_title() for axes in plain.figure.axes]
+    assert len({*titles}) == 2 and all("0.1" in title for title in titles)  # values that are near are told apart
+    with mpl.rc_context({"axes.titlelocation": "left", "text.parse_math": False}):
+        drawn = plot.regret(ds)
+        assert [axes.get_title() for axes in drawn.figure.axes] == titles
+        assert layout.render(drawn.figure, "svg") == layout.render(plain.figure, "svg")
+    with ThreadPoolExecutor(4) as pool:
+        for job in [pool.submit(plot.regret, ds) for _ in range(8)]:
+            assert [axes.get_title() for axes in job.result().figure.axes] == titles
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_label_stands_on_an_axis_as_it_is():
+    words = [layout.key_words(f"{label}.bonus_scale") for label in ("my ucb", "my_ucb", "eps 0.5", "UCB$_1$")]
+    assert words == ["my ucb: bonus scale", "my_ucb: bonus scale", "eps 0.5: bonus scale", "UCB$_1$: bonus scale"]
+    for key, words in {
+        "reward_adversary.corruption": "reward adversary: corruption", "noise_scale": "noise scale",
+        "environment.noise_scale": "environment: noise scale", "a_b.base.learning_rate": "a_b: base: learning rate",
+    }.items():  # fmt: skip
+        assert layout.key_words(key) == words
 
 
 def test_named_panels_with_long_names():

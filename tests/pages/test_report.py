@@ -597,3 +597,32 @@ def test_two_keys_of_which_the_first_has_more_values_than_panels_are_drawn(tmp_p
     values = np.random.default_rng(0).random((1, 8, 2, 3, 2))
     paths = output.draw(xr.Dataset({"regret": (tuple(coords), values)}, coords), tmp_path, formats=["png"])
     assert [path.name for path in paths] == ["regret.png", "against_epsilon.png"]
+
+
+def test_names_that_would_be_one_are_told_apart(tmp_path):
+    """Labels of runs, and keys called as our own columns are."""
+    for pair in (("run 1", "run  1"), (1, "1"), (None, "None")):
+        with pytest.raises(ValueError, match="two labels are both written"):
+            write.report(dict.fromkeys(pair, by_hand()), tmp_path / "r.html")
+    for key in ("interval", "quantiles", "over", "counted", "sweep"):
+        ds = xr.concat([by_hand(), by_hand()], pd.Index([1.0, 2.0], name=key)).transpose("algorithm", key, ...)
+        ds["fallbacks"] = ("algorithm", key, "seed"), np.ones((2, 2, ds.sizes["seed"]))
+        page = write.report({"one": ds, "two": ds}, tmp_path / "r.html").read_text()
+        assert f">{key}<" in page and ">95% interval<" in page
+
+
+def test_regret_has_its_unit_and_one_seed_no_interval(tmp_path):
+    ds = by_hand()
+    ds["regret"].attrs |= {"units": "reward", "long_name": "cumulative regret"}
+    page = write.report(ds, tmp_path / "r.html").read_text()
+    for words in ("cumulative regret", "regret at the end"):
+        assert json.dumps(f"{words} (in\u00a0rewards)").strip('"') in page or f"{words} (in\u00a0rewards)" in page
+    assert headline(run_of(ds.isel(seed=[0]), {})).split(" rewards")[0].count("±") == 0
+    assert " ± " in headline(run_of(ds, {}))
+
+
+def test_names_in_tables_of_ours_are_texts(tmp_path):
+    (tmp_path / "offline.csv").write_text("policy,value,low,high\nNone,0.5,,1\n007,0.25,0,inf\n")
+    (run,) = runs(tmp_path)
+    assert run.offline["policy"].tolist() == ["None", "007"] and run.offline["value"].tolist() == [0.5, 0.25]
+    assert np.isnan(run.offline["low"][0]) and run.offline["high"].tolist() == [1, np.inf]

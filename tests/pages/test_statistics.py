@@ -1,5 +1,6 @@
 """Statistics on synthetic results whose true means, differences and exponents are known."""
 
+import io
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from scipy import stats
 
 import jaxbandits as jb
 from jaxbandits import intervals, selection, statistics
+from jaxbandits.formatting import csv
 from jaxbandits.reports.page import report
 from jaxbandits.selection import TAKERS
 from jaxbandits.sweeps.dataset import coordinate_values
@@ -69,7 +71,9 @@ def test_every_column_of_a_summary_is_the_one_of_its_name():
     ds = ds.assign_coords(spent | {"delta_spent": (("epsilon", "algorithm"), [[1e-5, 2e-5], [3e-5, 4e-5], [0.0, 0.1]])})
     names = ["algorithm", "epsilon", "seeds", "mean", "ci_low", "ci_high", "median", "q05", "q95"]
     names += ["nonfinite_rewards", "nonfinite_noise"]
-    assert list(statistics.summary(ds)) == names == list(statistics.summary(ds.assign_attrs(guarantees="{}")))
+    free = ds.assign_coords(epsilon_asked=ds.epsilon_asked * np.nan, epsilon_spent=ds.epsilon_spent * np.inf)
+    assert list(statistics.summary(free)) == names == list(statistics.summary(free.assign_attrs(guarantees="{}")))
+    assert list(statistics.summary(ds))[len(names) :] == list(spent) + ["delta_spent"]  # whatever attributes were lost
     old = ds.drop_vars([*spent, "delta_spent"]).assign_attrs(guarantees='{"alg0": {}}')  # of an old release
     assert list(statistics.summary(old)) == names
     frame = statistics.summary(ds.assign_attrs(guarantees='{"alg0": {}}'), t=100)
@@ -431,7 +435,7 @@ def test_tables_to_the_letter():
     assert lines == [
         "% Mean and half-width of the 95% interval over 2 seeds; w = 4. Of fewer than 30 seeds, intervals may miss the "
         "mean more often.",
-        r"\begin{tabular}{llrr}", r"algorithm & k|y & u = 1 & u = 2 \\", r"\hline",
+        r"\begin{tabular}{llrr}", r"algorithm & k\textbar y & u = 1 & u = 2 \\", r"\hline",
         r"\_a & g & $1{,}234 \pm 10$ & $1{,}234 \pm 10$ \\", r"\_a & l & $5.0 \pm 0.0$ & $5.0 \pm 0.0$ \\",
         r"=b & g & $3 \pm 13$ & $3 \pm 13$ \\", r"=b & l & $-7 \pm 1{,}271$ & $-7 \pm 1{,}271$ \\", r"\end{tabular}",
     ]  # fmt: skip
@@ -469,10 +473,39 @@ def test_a_table_doubts_its_intervals_where_seeds_are_few_or_skewed():
         assert statistics.table(ds, "latex").count("$*") == sum(marks)
 
 
+def test_names_that_differ_stay_apart_in_tables_and_files():
+    labels = ["my ucb", "my  ucb", "a\nb", "a b"]
+    ds = result(np.ones((4, 2)), grid={"k": [0.1, 0.1000001]}).assign_coords(algorithm=labels)
+    file = pd.read_csv(io.StringIO(csv(jb.summary(ds))))
+    assert file["algorithm"].drop_duplicates().tolist() == ["my ucb", "my  ucb", "a\\nb", "a b"]
+    head, _, *rows = statistics.table(ds).split("\n\n")[0].splitlines()
+    assert head == "| algorithm | k = 0.1 | k = 0.1000001 |"
+    assert [row.split(" | ")[0] for row in rows] == ["| 'my ucb'", "| 'my ␣ucb'", "| 'a\\nb'", "| 'a b'"]
+    one = jb.compare(ds, ("a b", {"k": 0.1}), ("a b", {"k": 0.1000001})).iloc[0]
+    assert (one.a, one.b) == ("a b (k = 0.1)", "a b (k = 0.1000001)")
+    long = result(np.ones((2,))).assign_coords(algorithm=["x" * 60 + end for end in "ab"])
+    assert all(label in repr(jb.summary(long)) for label in long.algorithm.values)
+
+
+def test_labels_may_be_renamed_to_numbers():
+    ds = result(np.array([1.0, 2.0]))
+    texts = list(map(str, ds.algorithm.values))
+    want = jb.compare(ds, *texts)
+    for new in ([1, 2], [True, False], [0.5, 0.25]):
+        now = ds.assign_coords(algorithm=new)
+        pd.testing.assert_frame_equal(jb.compare(now, *new).drop(columns=["a", "b"]), want.drop(columns=["a", "b"]))
+        assert jb.compare(now, *map(str, new)).loc[0, ["a", "b"]].tolist() == list(map(str, new))
+        assert list(jb.plot.regret(now).data["algorithm"].drop_duplicates()) == list(map(str, new))
+    with pytest.raises(ValueError, match="b = 3 must be a label"):
+        jb.compare(ds, texts[0], 3)
+
+
 def test_latex_table_escapes_labels_and_balances_and_many_values_become_rows():
     ds = result([[4000.0, 2.0], [8.0, 8.0]], grid={"noise_scale": [1, 2]})
     signs = statistics.table(result([1.0]).assign_coords(algorithm=["\\~^<>_%&#${}"]), "latex")
     assert r"\textbackslash \textasciitilde \textasciicircum \textless \textgreater \_\%\&\#\$\{\}" in signs
+    rows = statistics.table(result(np.ones(2)).assign_coords(algorithm=["[x] y", "*z"]), "latex").splitlines()
+    assert [row.split(" & ")[0] for row in rows if "pm" in row] == ["{[}x] y", "{*}z"]  # after \\\\ they are commands
     text = statistics.table(ds.assign_coords(algorithm=["exp3_ix", "50% & more"]), format="latex")
     assert r"exp3\_ix" in text and r"50\% \& more" in text and r"noise\_scale = 1" in text
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]

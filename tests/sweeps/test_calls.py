@@ -1,26 +1,31 @@
 """How a sweep is cut: shards, intervals of seeds, sizes of calls by hand, few large calls for an accelerator."""
 
 import contextlib
+import io
 import itertools
 import sys
+import warnings
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 import jaxbandits as jb
 from jaxbandits.kernels.source import BLOCK
 from jaxbandits.protocol import Span
 from jaxbandits.sweeps import estimate, execution
-from jaxbandits.sweeps.arguments import checkpoint_times
+from jaxbandits.sweeps.arguments import checkpoint_times, jsonable
 from jaxbandits.sweeps.compilation.compiled import LaneShape
 from jaxbandits.sweeps.engines import calls as calls_module
 from jaxbandits.sweeps.engines import local, one_call
 from jaxbandits.sweeps.engines.local import this_machine
-from jaxbandits.sweeps.plan import Group, plan
+from jaxbandits.sweeps.plan import Group, cast, plan
 from jaxbandits.sweeps.sweep import parse_memory
-from jaxbandits.validation import boolean
+from jaxbandits.validation import boolean, integer, scalar_of
 
 
 @pytest.mark.parametrize(("files", "quota"), [
@@ -28,9 +33,15 @@ from jaxbandits.validation import boolean
     ({"cpu.max": "250000 100000"}, 3), ({"cpu.max": "50000 100000"}, 1),
     ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, np.inf),
     ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "50000"}, 3),
+    # a group within groups: the least of theirs
+    ({"own": "0::/job/step\n", "job/cpu.max": "100000 100000", "job/step/cpu.max": "max 100000"}, 1),
+    ({"own": "0::/job/step\n", "job/cpu.max": "400000 100000", "job/step/cpu.max": "200000 100000"}, 2),
+    ({"own": "4:memory:/a\n3:cpu,cpuacct:/b\n", "cpu/b/cpu.cfs_quota_us": "500000", "cpu/b/cpu.cfs_period_us": "100000",
+      "cpu/a/cpu.cfs_quota_us": "100000", "cpu/a/cpu.cfs_period_us": "100000"}, 5),
 ])  # fmt: skip
 def test_cores_are_those_of_the_quota(monkeypatch, files, quota):
     there = {f"/sys/fs/cgroup/{name}": text for name, text in files.items()}
+    there["/proc/self/cgroup"] = files.get("own", "0::/\n")
 
     def read(path):
         if str(path) not in there:
@@ -42,6 +53,66 @@ def test_cores_are_those_of_the_quota(monkeypatch, files, quota):
     monkeypatch.setattr(local, "_cores", None)
     assert local.quota_of_cores() == quota and jb.cores() == min(quota, 64)
     assert jb.cores(np.int64(7)) == 7 == jb.cores()  # what is asked for counts
+
+
+class Broken:
+    """A stream that takes a few words, and then nothing."""
+
+    def __init__(self, error, words=0):
+        self.error, self.words, self.text = error, words, ""
+
+    def write(self, text):
+        self.words -= 1
+        if self.words < 0:
+            raise self.error
+        self.text += text
+
+    def flush(self):
+        self.write("")
+
+
+def test_no_word_about_a_run_ends_it(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    alone = SimpleNamespace(write=lambda text: None)
+    errors = BrokenPipeError(32, "Broken pipe"), OSError(28, "No space left on device"), RuntimeError("window is gone")
+    for stream in (closed, alone, *map(Broken, errors), Broken(errors[0], 4)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        estimate.print_progress("words")
+        with estimate.progress_bar(["a line"], total=10, mininterval=0) as bar:
+            bar.update(3)
+            bar.set_description_str("more words")
+    assert stream.text.startswith("words\n")  # as long as it took them
+    # a bar that an environment variable turned off
+    monkeypatch.setattr(estimate, "progress_bar", lambda lines, **given: tqdm(**given, disable=True))
+    meter = estimate.Meter(
+        None, SimpleNamespace(calls=[], note_plays=print), calls_module.Machine([], 1, "cpu", 1 << 30), []
+    )
+    meter.compiling(0, 2)
+    meter.compiles(5)
+
+
+def test_a_warning_that_is_an_error_does_not_end_what_runs(capsys):
+    with pytest.warns(RuntimeWarning, match="on_chunk fails") as caught:
+        execution.warn_meanwhile("on_chunk fails")
+    assert caught[0].filename != execution.__file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        execution.warn_meanwhile("on_chunk fails")
+    assert capsys.readouterr().err == "on_chunk fails\n"
+
+
+def test_numbers_that_come_in_are_what_they_mean():
+    with np.errstate(all="raise"):
+        assert cast(1e-60, "float32") == 0
+    assert integer("horizon", np.float32(1000), 1) == 1000
+    assert [scalar_of("epsilon", kind(0.1)) for kind in (np.float16, np.float32, np.float64)] == [0.1] * 3
+    half, fifth = Fraction(1, 2), Decimal("0.2")
+    assert jsonable({"means": [half, fifth, Fraction(3), True, 7]}) == {"means": [0.5, 0.2, 3.0, True, 7]}
+    assert jsonable([Decimal("Infinity"), np.inf]) == ["inf", "inf"]
+    laid_out = plan("ucb1", ARMS, horizon=[50, 100], seeds=2, checkpoints=(t for t in (10, 20)))
+    assert {h: list(times) for h, times in laid_out.times.items()} == {50: [10, 20, 50], 100: [10, 20, 100]}
+    assert laid_out.given["checkpoints"] == [10, 20]
 
 
 @pytest.mark.parametrize(("files", "room"), [

@@ -1,5 +1,6 @@
 """What a Dataset says was computed at its points: kept by files and by xarray, and read by `concat` and by tables."""
 
+import array
 import json
 
 import jax
@@ -9,7 +10,9 @@ import pytest
 import xarray as xr
 
 import jaxbandits as jb
+from jaxbandits import selection
 from jaxbandits.protocol import Span
+from jaxbandits.reports.page.runs import as_raw
 from jaxbandits.selection import whole
 from jaxbandits.sweeps.arguments import jsonable
 
@@ -60,6 +63,69 @@ def test_files_and_xarray_keep_it(private, tmp_path):
     joined = xr.concat(parts, "algorithm", data_vars="all").rename(epsilon="budget")
     assert joined.identity.dims == ("algorithm", "budget") and joined.identity.values.tolist() == want
     assert str(private.sel(algorithm="ldp_ucb", epsilon=2.0).identity.values) == want[1][2]
+
+
+@pytest.fixture(scope="module")
+def three():
+    return jb.sweep(["ucb1", "moss", "ldp_ucb"], ARMS, seeds=4, grid=EPSILON, **SETTINGS)
+
+
+@pytest.mark.filterwarnings("ignore:compare")
+def test_attributes_that_are_gone_change_no_correction(three):
+    """`constant_along` says which rows are one: lost, or written in names that are none now."""
+    rows = lambda ds, *sides: jb.compare(ds, *(sides or ("ucb1", "moss")))["p_holm"].tolist()
+    want, bare = rows(three), three.drop_vars("identity")
+    assert len(want) == 1
+    renamed = {"algorithm": ["UCB", "MOSS", "x"]}
+    assert rows(three.drop_attrs()) == rows(bare.rename(epsilon="budget")) == want
+    assert rows(bare.assign_coords(renamed), "UCB", "MOSS") == rows(three.assign_coords(renamed), "UCB", "MOSS") == want
+    assert len(rows(bare.assign_coords(renamed), "UCB", "x")) == 3
+
+
+def test_claims_of_algorithms_that_another_part_had_are_not_lost(private, tmp_path):
+    claims = json.loads(whole(private.drop_attrs(), "").attrs["guarantees"])
+    assert claims == {"ldp_ucb": {"model": "not recorded", "unit": "unit"}}
+    assert json.loads(whole(private, "").attrs["guarantees"]) == {"ldp_ucb": {"model": "local", "unit": "reward"}}
+    parts = [private.sel(algorithm=[x]) for x in ("ucb1", "ldp_ucb")]
+    first = parts[0].assign_attrs(guarantees="{}", config=json.dumps({"algorithms": {"ucb1": {"name": "ucb1"}}}))
+    joined = xr.concat([first, parts[1]], "algorithm")
+    assert "epsilon_spent" in jb.summary(joined)
+    page = jb.report(joined, tmp_path / "r.html").read_text()
+    assert "not recorded, one unit" in page and "No algorithm here has a guarantee" not in page
+    assert "<pre>[environment]" not in page and "does not say how it was computed" in page  # no file of a part
+    for lost in (0, 1):
+        lacking = [part.drop_attrs() if i == lost else part for i, part in enumerate(parts)]
+        told = jb.concat(lacking, dim="algorithm").attrs
+        kept = "ldp_ucb" if lost == 0 else "ucb1"
+        assert kept in json.loads(told["constant_along"]) and kept in json.loads(told["config"])["algorithms"]
+
+
+def test_renamed_labels_are_renamed_in_decisions_and_in_keys():
+    seeds = jb.until([("uniform", "ucb1")])
+    ds = jb.sweep(["ucb1", "uniform"], ARMS, seeds=seeds, **SETTINGS | {"horizon": 100})
+    swapped = ds.assign_coords(algorithm=["uniform", "ucb1"])
+    assert jb.decisions(ds)["lower"].tolist() == ["ucb1"] and jb.decisions(swapped)["lower"].tolist() == ["uniform"]
+    named = jb.sweep({"a": "ldp_ucb", "a.b": "ucb1"}, ARMS, seeds=2, grid={"a.epsilon": [0.5, 1.0]}, **SETTINGS)
+    now = whole(named.assign_coords(algorithm=["local", "UCB"]), "")
+    raw = as_raw(json.loads(now.attrs["config"]), now)
+    assert raw["grid"] == {"local.epsilon": [0.5, 1.0]} and [x["label"] for x in raw["algorithm"]] == ["local", "UCB"]
+    assert selection._relabel("a.epsilon+a.b.bonus_scale", {"a": "x", "a.b": "y"}) == "x.epsilon+y.bonus_scale"
+
+
+def test_the_file_of_a_part_has_no_key_that_nothing_takes(private):
+    part = whole(private.sel(algorithm=["ucb1"]), "")
+    assert not as_raw(json.loads(part.attrs["config"]), part).get("grid")
+    both = whole(private, "")
+    assert as_raw(json.loads(both.attrs["config"]), both)["grid"] == EPSILON
+
+
+def test_a_renamed_dimension_is_said(private):
+    for ds in (private.rename(algorithm="method"), private.assign_coords(name=("algorithm", ["x", "y"]))
+               .swap_dims(algorithm="name")):  # fmt: skip
+        with pytest.raises(
+            ValueError, match=r"summary: ds has no 'algorithm' any more: .* rename no dimension but keys"
+        ):
+            jb.summary(ds)
 
 
 def test_one_algorithm_that_does_not_say_what_it_is_is_joined_with_a_warning(private):
@@ -134,3 +200,13 @@ def test_arrays_of_other_libraries_are_recorded_as_numbers():
     other = np.where(np.arange(400)[:, None] == 200, 1 - table, table)
     assert jsonable(jnp.asarray(table)) == jsonable(table) != jsonable(xr.DataArray(other)) == jsonable(other)
     assert isinstance(jsonable(jax.random.key(0)), str)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [xr.DataArray([0.5, 1.0]), memoryview(np.array([0.5, 1.0])), array.array("d", [0.5, 1.0]), {0.5: 0, 1.0: 0}.keys()],
+)
+def test_numbers_of_any_collection_are_recorded_as_numbers(given):
+    ds = jb.sweep("ldp_ucb", ARMS, seeds=2, grid={"epsilon": given}, **SETTINGS)
+    assert json.loads(ds.attrs["config"])["grid"]["epsilon"] == [0.5, 1.0] and ds.epsilon.values.tolist() == [0.5, 1.0]
+    assert jsonable(memoryview(np.eye(40))) == jsonable(np.eye(40)) and jsonable(b"x") == "b'x'"

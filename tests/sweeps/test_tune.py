@@ -36,6 +36,14 @@ def grid_tuning():
     )  # fmt: skip
 
 
+def test_checkpoints_are_looked_at_before_the_search(monkeypatch):
+    monkeypatch.setattr(population, "evaluate", lambda *given, **more: pytest.fail("searched"))
+    for checkpoints in ([20, 10], [10, 70], 0):
+        with pytest.raises(ValueError, match=r"^checkpoints"):
+            jb.tune("ucb1", e.bernoulli_arms(means=[0.2, 0.8]), space={"bonus_scale": [0.5, 1.0]},
+                    **SETTINGS | {"checkpoints": checkpoints})  # fmt: skip
+
+
 @pytest.mark.compiles(30)  # two labels of two programs, and their plain sweeps
 def test_the_choice_is_that_of_a_plain_sweep_and_the_report_another_plain_sweep():
     tuning = grid_tuning()

@@ -2,16 +2,26 @@
 
 import errno
 import os
+import threading
+from argparse import Namespace
 from pathlib import Path
 
 import fresh_process
+import jax
 import numpy as np
 import pytest
+import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxbandits as jb
-from jaxbandits.cli import main
+from jaxbandits import forks
+from jaxbandits.cli import _command, main
+from jaxbandits.reports import output, plot
+from jaxbandits.reports.page.runs import run_again, runs
 from jaxbandits.sweeps.execution import SweepRun
+from jaxbandits.sweeps.storage import store
 from jaxbandits.sweeps.storage.dataset_file import NetcdfFile
+from jaxbandits.sweeps.toml_file import config_arguments, is_passing, parse_toml
 from jaxbandits.validation import path_of
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8])
@@ -39,6 +49,38 @@ def test_the_configuration_is_what_was_read_and_is_there_before_the_run(tmp_path
     assert (out / "config.toml").read_bytes() == RUN.encode()
 
 
+def test_a_result_keeps_its_configuration_until_another_replaces_it(tmp_path, monkeypatch, capsys):
+    file, out = tmp_path / "x.toml", tmp_path / "out"
+    run = ["run", str(file), "--out", str(out), "--quiet"]
+    file.write_text(RUN)
+    assert main(run) == 0
+    file.write_text(second := RUN.replace('"ucb1"', '"moss"'))
+    with monkeypatch.context() as patch:
+        patch.setattr(SweepRun, "_play", lambda *given: (_ for _ in ()).throw(OSError("killed")))
+        assert main(run) == 1
+    assert (out / "config.toml").read_bytes() == RUN.encode()
+    assert jb.load(out).algorithm.values.tolist() == ["ucb1"]
+    assert main(run) == 0
+    assert (out / "config.toml").read_bytes() == second.encode() and jb.load(out).algorithm.item() == "moss"
+    # a sweep that Python stores there is not what that file says
+    (out / "config.toml").write_text(f'caption = "of moss"\n{second}')
+    (own,) = runs(out)
+    assert (own.caption, own.kept) == ("of moss", out / "config.toml")
+    jb.sweep("exp3", ARMS, horizon=20, seeds=2, store=out, progress=False)
+    (other,) = runs(out)
+    assert other.kept is None and other.caption == "" and '"exp3"' in other.toml and "moss" not in other.toml
+    assert run_again(other) == f"jaxbandits run FILE.toml --out {out}"
+    assert main(["plot", str(out), "--out", str(tmp_path / "drawn")]) == 0, capsys.readouterr().err
+
+
+def test_the_working_directory_may_change_while_a_sweep_runs(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    move = lambda *given: os.chdir(tmp_path / "elsewhere")
+    ds = jb.sweep("ucb1", ARMS, horizon=20, seeds=2, store="run", progress=False, on_chunk=move)
+    assert jb.load(tmp_path / "run").identical(ds) and not any((tmp_path / "elsewhere").iterdir())
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 def test_a_pipe_is_read_once_and_lies_in_the_working_directory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -49,7 +91,17 @@ def test_a_pipe_is_read_once_and_lies_in_the_working_directory(tmp_path, monkeyp
     writer = fresh_process.start(write)
     assert main(["run", str(pipe), "--out", "out", "--quiet"]) == 0, capsys.readouterr().err
     assert writer.wait() == 0
-    assert Path("out/config.toml").read_text() == f'folder = ".."  # of the data and modules named here\n{text}'
+    kept = f'folder = ".."  # of the data and modules named here\n{text}'
+    assert Path("out/config.toml").read_text() == kept
+    # what is named in it lies beside the working directory, too, and no command names a pipe again
+    monkeypatch.chdir("out")
+    raw = parse_toml(pipe, kept.encode())
+    assert config_arguments(raw, pipe)["environment"].keywords["losses"].shape == (20, 3)
+    for command, there, again in (("run", True, "out/config.toml"), ("worker", False, "FILE")):
+        given = Namespace(file=pipe, out=tmp_path / ("out" if there else "b"), seeds=None, shard="0/2")
+        assert _command(given, command).split()[2] == (str(tmp_path / again) if there else again)
+    assert main(["run", str(pipe)]) == 2 and "give --out DIR" in capsys.readouterr().err
+    assert [is_passing(Path(x)) for x in ("/dev/stdin", "/dev/fd/63", "x.toml")] == [True, True, False]
 
 
 def test_a_folder_is_named_from_where_the_configuration_lies(tmp_path, monkeypatch, capsys):
@@ -101,9 +153,61 @@ def test_an_error_while_writing_is_raised_once_the_file_is_closed(tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
         assert file.write(b"more") == 4
     assert raised.value.errno == errno.ENOSPC and file.closed
+    with pytest.raises(KeyboardInterrupt), NetcdfFile(tmp_path / "y", "x+") as file:
+        with file.hold_error():
+            raise KeyboardInterrupt  # HDF5 would go on with it
+        assert file.write(b"more") == 4
 
 
-ADDRESSES = ["s3://bucket/run", "gs://bucket/x.nc", "file:///tmp/x.nc", "https://host/x.html", Path("s3://bucket/run")]
+def test_what_cannot_be_saved_names_the_path_and_what_to_do(tmp_path, monkeypatch):
+    ds = xr.Dataset({"regret": ("t", np.arange(9.0))})
+    (tmp_path / "plain").write_text("")
+    for path in (tmp_path / "plain" / "x.nc", "/proc/x.nc"):
+        with pytest.raises(OSError, match=r"^(\[Errno \d+\] )?save: path = .*: choose another place") as raised:
+            jb.save(ds, path)
+        assert str(path) in str(raised.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["plain"]
+    assert jb.load(jb.save(ds, tmp_path / f"{'a' * 252}.nc")).identical(ds)  # 255 bytes, as file systems hold
+    (tmp_path / "large").mkdir()
+    (link := tmp_path / "latest.nc").symlink_to("large/x.nc")
+    assert jb.save(ds, link) == link and link.is_symlink() and jb.load(tmp_path / "large" / "x.nc").identical(ds)
+    computed = []
+    monkeypatch.setattr(xr.Dataset, "chunks", {"t": (9,)})  # values that another library computes later
+    monkeypatch.setattr(xr.Dataset, "compute", lambda self: computed.append(1) or self)
+    jb.save(ds, tmp_path / "x.nc")
+    assert computed == [1]
+
+
+def test_a_disk_that_fills_leaves_the_earlier_picture(tmp_path, monkeypatch):
+    (path := tmp_path / "a.png").write_bytes(b"earlier")
+
+    def fail(number):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store.os, "fsync", fail)
+    with pytest.raises(OSError, match=r"a\.png .*make room or choose another place"):
+        plot.save(Figure(), path)
+    with pytest.raises(OSError, match=r"audit\.csv .*make room and run it again"):
+        output.write_text(tmp_path / "audit.csv", "x")
+    assert path.read_bytes() == b"earlier" and [x.name for x in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_pictures_have_names_of_their_own_that_file_systems_hold():
+    taken, labels = dict[str, str](), ["a b", "a-b", "A-b", "a/b", "long " * 60, "a b"]
+    stems = [output.stem_of(label, taken) for label in labels]
+    assert len({stem.casefold() for stem in stems}) == 5 and stems[0] == stems[-1] == "a-b"
+    assert all(len(stem.encode()) < 200 and "/" not in stem for stem in stems)
+    assert output.stem_of("against_k") == "against_k" != output.stem_of("against k") != output.stem_of("against-k")
+
+
+ADDRESSES = [
+    "simplecache::s3://bucket/run",
+    "s3://bucket/run",
+    "gs://bucket/x.nc",
+    "file:///tmp/x.nc",
+    "https://host/x.html",
+    Path("s3://bucket/run"),
+]
 
 
 def test_addresses_are_no_folders(tmp_path, monkeypatch, capsys):
@@ -111,7 +215,7 @@ def test_addresses_are_no_folders(tmp_path, monkeypatch, capsys):
     for address in ADDRESSES:
         with pytest.raises(ValueError, match=r"is an address: .*local path"):
             path_of(address)
-    for local in ("a:b", "./s3:/b", "C:/runs"):
+    for local in ("a:b", "./s3:/b", "C:/runs", "a::b/c", "run/a::s3:/x"):
         assert path_of(local) == Path(local)
     with pytest.raises(ValueError, match=r"^store = "):
         jb.sweep("ucb1", ARMS, horizon=20, seeds=2, store="s3://bucket/run", progress=False)
@@ -121,10 +225,21 @@ def test_addresses_are_no_folders(tmp_path, monkeypatch, capsys):
     assert "is an address" in capsys.readouterr().err and [path.name for path in tmp_path.iterdir()] == ["x.toml"]
 
 
+def test_a_fork_before_the_import_is_noticed(monkeypatch):
+    """JAX is in use, as here, and the process has none of its threads."""
+    monkeypatch.setattr(forks.os, "register_at_fork", lambda **given: None)
+    jax.numpy.zeros(2).block_until_ready()
+    for tasks, refused in ((threading.active_count(), True), (threading.active_count() + 1, False)):
+        monkeypatch.setattr(forks, "forks", [])
+        monkeypatch.setattr(forks.os, "listdir", lambda path, tasks=tasks: ["1"] * tasks)
+        forks.note_forks()
+        assert forks.forks == [True] * refused
+
+
 def test_a_process_that_was_forked_after_jax_was_used_is_refused():
     script = """
 import multiprocessing
-import jax
+import pandas
 import jaxbandits as jb
 
 ARMS = jb.environments.bernoulli_arms(means=[0.2, 0.8])
@@ -137,6 +252,10 @@ DOORS = {
     "worst_case": lambda: jb.worst_case(
         "ucb1", ARMS, "huber", space={"value": [0.0, 1.0]}, horizon=9, seeds=2, trials=2, report_seeds=2, progress=False
     ),
+    "trained": lambda: jb.trained("ucb1", ROWS, horizon=20, seeds=2),
+    "policy": lambda: POLICY.arms([[0.0]]),
+    "offline": lambda: jb.offline(jb.algorithms.ucb1, LOG, estimator="replay"),
+    "check": lambda: jb.check(lambda *, horizon: UCB),
 }
 
 def enter(name):
@@ -150,8 +269,11 @@ def forked(names):
         return pool.map_async(enter, names).get(60)
 
 print(forked(["sweep"]))
-jax.numpy.zeros(2).block_until_ready()
+ROWS = jb.environments.classification(features=[[0.0], [1.0], [2.0]], labels=[0, 1, 1])
+ROW = {"x": [0.0, 1.0] * 20, "arm": [0, 0, 1, 1] * 10, "click": [0.0, 1.0] * 20, "chance": [0.5] * 40}
+LOG = jb.read_logged(pandas.DataFrame(ROW), arm="arm", reward="click", propensity="chance")
+POLICY = jb.trained("ucb1", ROWS, horizon=20, seeds=2)
 print(forked(list(DOORS)))
 """
     done = fresh_process.run(script)
-    assert done.stdout.splitlines() == ["['sweep Dataset']", str(["refused"] * 5)], done.stderr
+    assert done.stdout.splitlines() == ["['sweep Dataset']", str(["refused"] * 9)], done.stderr

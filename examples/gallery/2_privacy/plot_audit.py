@@ -3,7 +3,8 @@ Audit a privacy claim
 =====================
 
 :func:`jaxbandits.audit` plays an algorithm on two neighbouring inputs and tries to tell them apart. The claim says how
-well anyone may do that: the dashed curve. A test that comes below the curve refutes the claim.
+well anyone may do that: the dashed curve. A claim is refuted where even the upper bound of a
+test's errors, the thin line, comes below the curve.
 """
 
 import jaxbandits as jb

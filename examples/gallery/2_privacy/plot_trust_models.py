@@ -2,8 +2,8 @@
 Whom do you trust?
 ==================
 
-The fewer parties see raw rewards, the more the same epsilon costs: a server, a protocol that only shows sums, or
-nobody.
+With these learners the same epsilon costs more, the fewer parties see raw rewards: a server, a protocol that only shows
+sums, or nobody. The radius of the elimination is 0.3 of its default, with which trusting nobody may cost less.
 """
 
 import json

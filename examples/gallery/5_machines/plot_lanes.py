@@ -3,7 +3,7 @@ Ten times the seeds for less than ten times the time
 ====================================================
 
 All seeds of a sweep run in one program, on whatever JAX finds: a CPU here, or an accelerator with the same code. The
-first lanes only pay for the loop; a processor is busy from some hundreds of lanes on, an accelerator from far more.
+first runs only pay for the loop; a processor is busy from some hundreds of runs on, an accelerator from far more.
 """
 
 import time

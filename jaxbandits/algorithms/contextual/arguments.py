@@ -281,13 +281,15 @@ def say_large(program: Program, params: Params) -> None:
         warnings.warn(f"models = 'per_arm': a lane keeps {size / 1e6:.0f} MB: take fewer features", stacklevel=4)
 
 
-def check_size(params: Any, epsilon: Scalar, feature_norm: Scalar) -> None:
-    """ValueError where a number of a linear bandit over users is too large for float32."""
+def check_size(params: Any, epsilon: Scalar, feature_norm: Scalar, **others: Scalar) -> None:
+    """ValueError where a number of a linear bandit over users is too large for float32. others: what may be why."""
     largest = max(float(np.max(np.abs(x), initial=0)) for x in jax.tree.leaves(params))
     if not largest <= MAX_PARAMETER:
+        given = "".join(f", {name} = {value:g}" for name, value in others.items())
+        smaller = f", or a smaller {' or '.join(others)}" if others else ""
         raise ValueError(
-            f"epsilon = {epsilon:g} and feature_norm = {feature_norm:g} give noise, a ridge or a width of "
-            f"{largest:.3g}, too much for float32: choose an epsilon nearer 1, or float('inf') for no noise"
+            f"epsilon = {epsilon:g} and feature_norm = {feature_norm:g}{given} give noise, a ridge or a width of "
+            f"{largest:.3g}, too much for float32: choose an epsilon nearer 1, or float('inf') for no noise{smaller}"
         )
 
 

@@ -152,6 +152,6 @@ def ldp_instrument_ucb(
     bound = 1 / feature_norm if theta_bound is None else theta_bound
     tuning = instrument_tuning(horizon, dim, epsilon, delta, feature_norm, bound, ridge_scale)
     params = Params(**tuning, radius_scale=radius_scale, feature_norm=feature_norm, delta=delta, mechanism_scale=1.0)
-    check_size(params, epsilon, feature_norm)
+    check_size(params, epsilon, feature_norm, theta_bound=bound, ridge_scale=ridge_scale, radius_scale=radius_scale)
     claim = guarantee("local", "user", events, view_message, delta=delta_of_params)
     return Algorithm(program(dim), (Span(1, horizon),), params, claim, rewards=CLIPPED)

@@ -49,9 +49,8 @@ def regret_over_plays(ds: xr.Dataset) -> Chart:
     shape = (*ds["regret"].shape[:-2], len(chosen))
     bands = [frame[name].to_numpy().reshape(shape) for name in ("centre", "low", "high")]
     linear = linear_below(final_regret(ds).mean("seed").values)
-    words = str(ds["regret"].attrs.get("long_name", "cumulative regret"))
     log: dict[str, Any] = {"yLog": linear is not None, "linear": linear}
-    return _chart(ds, bands, t[chosen], xName="plays t", yName=words, note=note, band=True, **log)
+    return _chart(ds, bands, t[chosen], xName="plays t", yName=drawing.axis_words(ds), note=note, band=True, **log)
 
 
 def _checkpoints(ds: xr.Dataset) -> list[np.ndarray[Any, Any]]:
@@ -89,7 +88,7 @@ def against(ds: xr.Dataset, key: str) -> Chart:
     y_log = bool((bands[0] > 0).all()) and linear_below(bands[0]) is not None
     name = ", ".join(named) or key_name(key)
     return _chart(
-        ds, bands, places, key, xName=name, yName="regret at the end", note=note, xLog=x_log, yLog=y_log, ticks=ticks,
+        ds, bands, places, key, xName=name, yName=_at_the_end(ds), note=note, xLog=x_log, yLog=y_log, ticks=ticks,
         joined=numeric, scales=numeric,
     )  # fmt: skip
 
@@ -100,7 +99,11 @@ def distribution(ds: xr.Dataset) -> Chart:
     shares = np.linspace(0, 1, QUANTILES)
     quantiles = np.moveaxis(np.quantile(final_regret(ds).values, shares, axis=-1), 0, -1)
     y_log = linear_below(quantiles[..., QUANTILES // 2]) is not None
-    return _chart(ds, [quantiles], shares, xName="share of seeds", yName="regret at the end", note=note, yLog=y_log)
+    return _chart(ds, [quantiles], shares, xName="share of seeds", yName=_at_the_end(ds), note=note, yLog=y_log)
+
+
+def _at_the_end(ds: xr.Dataset) -> str:
+    return f"regret at the end{drawing.unit_words(ds)}"
 
 
 def pulls(ds: xr.Dataset) -> Chart:

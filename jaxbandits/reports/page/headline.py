@@ -44,7 +44,7 @@ def headline(run: ReportRun) -> str:
 
 def answers_in_words(run: ReportRun) -> str:
     """Of labelled rows, the share that each algorithm names right, from the least to the most over the grid."""
-    if unit_of(run.ds) != ANSWERS or "horizon" in run.ds.dims:
+    if unit_of(run.ds) != ANSWERS or run.ds.sizes.get("horizon", 1) > 1:
         return ""
     best, shares = (run.ds["best_reward"] / run.ds["t"]).isel(t=-1), right_answers(run.ds)
     ends = lambda x: " to ".join(dict.fromkeys(f"{float(y):.0%}" for y in (x.min(), x.max())))
@@ -167,7 +167,7 @@ def _of_model(found: Privates, model: str, *at: int) -> list[str]:
 def _best(found: Privates, labels: list[str], i: int) -> str:
     """The label of least mean regret at an epsilon, over all other settings."""
     means = found.final.isel(value=i).sel(algorithm=labels).mean(("other", "seed")).values
-    return labels[int(np.argmin(means))]
+    return labels[int(np.argmin(np.where(np.isnan(means), np.inf, means)))]
 
 
 def _compare_regrets(found: Privates, a: tuple[str, int], b: tuple[str, int]) -> tuple[str, bool]:
@@ -224,7 +224,7 @@ def _least(run: ReportRun) -> str:
         first, second = frame.sort_values("mean", kind="stable").to_dict("records")[:2]
         half = first["ci_high"] - first["mean"]
         said = f"Least mean regret at the end: “{first['algorithm']}”, {number_words(first['mean'])}"
-        said += f" ± {number_words(half)} {unit_of(run.ds)}"
+        said += (f" ± {number_words(half)}" if half == half else "") + f" {unit_of(run.ds)}"
         said += ", which is better than the best fixed choice" if first["mean"] < 0 else ""
         final = final_regret(run.ds)
         sides = (final.sel(algorithm=row["algorithm"]).values.ravel() for row in (second, first))

@@ -18,6 +18,7 @@ import xarray as xr
 
 from jaxbandits import adversaries, algorithms, environments, selection
 from jaxbandits.formatting import format_value, show
+from jaxbandits.reports import output
 from jaxbandits.reports.citations import CITED, paper
 from jaxbandits.reports.page.words import key_name, listing, span
 from jaxbandits.selection import grid_dims
@@ -55,6 +56,7 @@ class ReportRun(NamedTuple):
     unplanned: str  # why algorithms are missing from the plan; "" where none are
     audit: pd.DataFrame | None  # `audit.csv` of the directory or of its folder `audit`; None without one
     offline: pd.DataFrame | None = None  # `offline.csv` of the directory; None without one
+    kept: Path | None = None  # `config.toml` of the directory, if it is of this run
 
 
 def runs(given: Any) -> list[ReportRun]:
@@ -72,7 +74,10 @@ def runs(given: Any) -> list[ReportRun]:
         named = {ALONE if hasattr(given, "data_vars") else _name(given): given}
     if not named:
         raise ValueError(f"ds = {given} holds no sweep: give {{label: Dataset or directory}}")
-    return [_run(" ".join(str(label).split()) or ALONE, one) for label, one in named.items()]
+    labels = [" ".join(str(label).split()) or ALONE for label in named]
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise ValueError(f"report: two labels are both written {twice[0]!r}: give different ones")
+    return [_run(label, one) for label, one in zip(labels, named.values(), strict=True)]
 
 
 def _name(directory: object) -> str:
@@ -84,6 +89,12 @@ def _name(directory: object) -> str:
         raise TypeError(f"report: ds is {show(directory)}; {remedy}") from None
 
 
+def _csv(path: Path) -> pd.DataFrame:
+    """A table of ours; names such as "None" and "007" are texts."""
+    names = {"algorithm": str, "policy": str}
+    return pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=names)
+
+
 def _run(label: str, given: Any) -> ReportRun:
     directory = judged = None
     if not isinstance(given, xr.Dataset | xr.DataArray):
@@ -91,13 +102,15 @@ def _run(label: str, given: Any) -> ReportRun:
         directory = path_of(given) if path_of(given).is_dir() else None
         judged = directory / "offline.csv" if directory and (directory / "offline.csv").is_file() else None
         if directory and judged and not (directory / RESULTS).is_file():  # `jaxbandits offline` without a run
-            return ReportRun(label, xr.Dataset(), directory, {}, "", "", {}, None, "", None, pd.read_csv(judged))
+            return ReportRun(label, xr.Dataset(), directory, {}, "", "", {}, None, "", None, _csv(judged))
         given = load(given)
     ds = selection.whole(cast("xr.Dataset", given), "report")
     config = json.loads(ds.attrs.get("config", "{}"))
-    raw, caption, kept = as_raw(config, ds) if config else {}, "", None
-    if directory is not None and (directory / "config.toml").is_file():
-        kept = directory / "config.toml"
+    if not {*map(str, ds["algorithm"].values)} <= {*config.get("algorithms", ())}:
+        config = {}  # of a part alone: `xarray.concat` keeps what the first one says
+    raw, caption = as_raw(config, ds) if config else {}, ""
+    kept = output.config_of(directory, config) if directory else None
+    if kept:
         raw = toml_file.parse_toml(kept)
         caption = str(raw.get("caption", ""))
     toml = kept.read_text(encoding="utf-8-sig") if kept else _toml(raw)
@@ -106,8 +119,8 @@ def _run(label: str, given: Any) -> ReportRun:
     return ReportRun(
         label=label, ds=ds, directory=directory, config=config, toml=toml, caption=caption,
         provenance=_json(directory / "provenance.json") if directory else {}, plan=plan, unplanned=unplanned,
-        audit=next((pd.read_csv(path) for path in audits if path.is_file()), None),
-        offline=None if judged is None else pd.read_csv(judged),
+        audit=next((_csv(path) for path in audits if path.is_file()), None),
+        offline=None if judged is None else _csv(judged), kept=kept,
     )  # fmt: skip
 
 
@@ -179,6 +192,9 @@ def as_raw(config: dict[str, Any], ds: xr.Dataset) -> dict[str, Any]:
     labels = [str(label) for label in ds["algorithm"].values if str(label) in config["algorithms"]]
     raw["algorithm"] = [{"label": label} | config["algorithms"][label] for label in labels]
     axes = dict(sorted((config.get("grid") or {}).items(), key=lambda item: axis_place(item[0], ds)))
+    idle = json.loads(ds.attrs.get("constant_along", "{}"))  # keys that no algorithm takes that `sel` left
+    unused = {d for d in grid_dims(ds) if labels and all(d in idle.get(label, ()) for label in labels)}
+    axes = {key: values for key, values in axes.items() if key not in unused and key.split("+")[0] not in unused}
     for key, values in axes.items():  # JSON has lost the order of named values
         if isinstance(values, dict) and key in ds.coords and set(values) == set(names := ds[key].values.astype(str)):
             axes[key] = {str(name): values[str(name)] for name in names}
@@ -281,8 +297,7 @@ def papers(citation: str) -> str:
 
 def _file(run: ReportRun) -> str:
     """The file of a run in its directory, for a shell."""
-    kept = run.directory / "config.toml" if run.directory else None
-    return shlex.quote(str(kept)) if kept and kept.is_file() else "FILE.toml"
+    return shlex.quote(str(run.kept)) if run.kept else "FILE.toml"
 
 
 def run_again(run: ReportRun) -> str:

@@ -22,26 +22,30 @@ from jaxbandits.sweeps.plan import Plan
 MAX_ROWS = 400  # of a table; a page with more is slow on a phone
 MAX_PAIRED = 6  # algorithms of which all pairs are compared
 
+# columns that are put in; no key has a name with a blank
+INTERVAL, QUANTILES, AGAINST = "95% interval", "5% to 95%", "fitted against"
+COUNTED, SWEEP = "what is counted", "of sweep"
 # columns whose heads are not their names
 COLUMN_HEADS = {
     "mean": "mean regret",
-    "interval": "95% interval",
-    "quantiles": "5% to 95%",
     "difference": "a − b",
     "relative": "relative to b",
     "p_value": "p",
     "p_holm": "p (Holm)",
     "share_lower": "a lower in",
     "right_answers": "right answers",
-    "over": "against",
+    AGAINST: "against",
+    COUNTED: "counted",
+    SWEEP: "sweep",
     "epsilon_asked": "ε asked",
 }
 # two columns that stand in one, in the place of the first
-SPANS = {"interval": ("ci_low", "ci_high"), "quantiles": ("q05", "q95")}
+SPANS = {INTERVAL: ("ci_low", "ci_high"), QUANTILES: ("q05", "q95")}
 BARS = "95% interval of a − b"
 OVER_SEEDS = "mean over seeds"
 # what is measured
-NUMBER_COLUMNS = {*COLUMN_HEADS, "median", "points", "slope", "theory", BARS, OVER_SEEDS} - {"over", "epsilon_asked"}
+NUMBER_COLUMNS = {*COLUMN_HEADS, *SPANS, "median", "points", "slope", "theory", BARS, OVER_SEEDS}
+NUMBER_COLUMNS -= {AGAINST, COUNTED, SWEEP, "epsilon_asked"}
 
 
 class TableCell(NamedTuple):
@@ -144,7 +148,7 @@ def slopes(runs: Sequence[ReportRun]) -> PageTable:
         keys = [d for d in grid_dims(run.ds) if run.ds[d].dtype.kind in "iuf" and run.ds.sizes[d] > 1 and d != "point"]
         for over in ["t", *keys]:
             for frame in _fit_slopes(run, over, doubts):
-                frame.insert(1, "over", "plays t" if over == "t" else key_name(over))
+                frame.insert(1, AGAINST, "plays t" if over == "t" else key_name(over))
                 # one table for all keys: a key that is fitted over has no value in its rows
                 found.append((run, frame.drop(columns=[over], errors="ignore")))
     left_out = "Left out, for regret that is below zero or positive at fewer than two points: "
@@ -208,7 +212,7 @@ def diagnostics(runs: Sequence[ReportRun]) -> PageTable:
             array = run.ds[name].transpose(*run.ds["regret"].dims[:-1])
             mean, low, high = statistics.mean_interval(array.values)
             frame = tidy(array.isel(seed=0, drop=True), {OVER_SEEDS: mean, "ci_low": low, "ci_high": high})
-            frame.insert(1, "counted", str(name).replace("_", " "))
+            frame.insert(1, COUNTED, str(name).replace("_", " "))
             found.append((run, frame[~np.isnan(mean.ravel())]))
     if not (found := [(run, frame) for run, frame in found if len(frame)]):
         return PageTable([], [])
@@ -232,7 +236,7 @@ def _stack_tables(found: Iterable[tuple[ReportRun, pd.DataFrame]], *kept: str) -
     for run, frame in found:
         frame = _readable(frame, run.ds).drop(columns={"seeds"} - {*kept}, errors="ignore")
         if several:
-            frame.insert(0, "sweep", run.label)
+            frame.insert(0, SWEEP, run.label)
         frames += [frame] if len(frame) else []
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -253,7 +257,7 @@ def _table(frame: pd.DataFrame, note: str) -> PageTable:
 
 
 def _maker(column: str) -> Callable[[Any], TableCell]:
-    if column == "sweep":
+    if column == SWEEP:
         return TableCell
     if column == BARS:
         return lambda x: TableCell("", None if x is None else x[1], x)

@@ -21,6 +21,7 @@ from jaxbandits.reports.page.headline import headline
 from jaxbandits.reports.page.ledgers import budget_table, privacy
 from jaxbandits.reports.page.words import key_name, listing
 from jaxbandits.selection import ANSWERS, grid_dims, unit_of
+from jaxbandits.sweeps.storage.store import write_whole
 from jaxbandits.validation import declare, path_of
 from jaxbandits.version import __version__
 
@@ -74,12 +75,7 @@ def report(
     """
     path = _writable(path)
     text = _page(runs.runs(ds), path, title)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(path, text.encode(), "and write it again")
     return path
 
 
@@ -124,7 +120,7 @@ def _page(said: list[runs.ReportRun], path: Path, title: str | None) -> str:
                 "latex": statistics.table(run.ds, "latex"),
                 "toml": run.toml, "json": json.dumps(run.config, indent=2, ensure_ascii=False) if run.config else "",
                 "own": run.unplanned, "facts": _facts(run), "command": runs.run_again(run),
-                "file": bool(run.directory and (run.directory / "config.toml").is_file()),
+                "file": bool(run.kept),
             }
             for run in reported
         ],

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 
+from jaxbandits.forks import refuse_fork
 from jaxbandits.jax_internals import replace_cache
 from jaxbandits.sweeps.compilation.trusted import open_trusted
 from jaxbandits.validation import path_of
@@ -26,8 +27,9 @@ def programs_on_disk() -> contextlib.AbstractContextManager[None]:
 
     Nothing changes where the user chose a directory for JAX's cache, or JAXBANDITS_CACHE=off. JAX has one cache a
     process: what another thread compiles meanwhile goes to the same place. Afterwards the process's own settings hold
-    again.
+    again. RuntimeError in a process that was forked after JAX was used.
     """
+    refuse_fork()
     return _settings_of("kept")
 
 

@@ -15,7 +15,7 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, as_completed, wait
 from functools import lru_cache, partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from jaxbandits.sweeps.storage.store import Store
 from jaxbandits.validation import declare, integer, scalar_of
 
 CALLS_OF_AN_ACCELERATOR = 2
+QUOTAS = ("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")  # files of control groups, in version 2 and 1
 LAST_SECONDS = 3.0  # for calls to reach the end of their segment
 STOPPING = "stopping after what is being compiled; Ctrl-C again stops now"
 Ticket = TypeVar("Ticket")  # of a call under way
@@ -70,12 +71,28 @@ def cores(n: int | None = None) -> int:
 
 
 def quota_of_cores() -> float:
-    """How many cores a container's control group allows, rounded up; infinity where it says nothing."""
-    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+    """How many cores the control groups of this process allow, rounded up; infinity where they say nothing."""
+    least = math.inf
+    for group, files in itertools.product(control_groups("cpu"), QUOTAS):
         with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
-            quota, period = map(int, " ".join(Path("/sys/fs/cgroup", file).read_text() for file in files).split())
-            return math.ceil(quota / period) if quota > 0 else math.inf
-    return math.inf
+            quota, period = map(int, " ".join((group / file).read_text() for file in files).split())
+            least = min(least, math.ceil(quota / period) if quota > 0 else math.inf)
+    return least
+
+
+def control_groups(controller: str) -> Iterator[Path]:
+    """The folders of this process's control group and of all above it, in version 2 and in version 1 of a controller.
+
+    Of a container that sees none but its own it is the root.
+    """
+    root = Path("/sys/fs/cgroup")
+    yield from (root, root / controller)
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, place = line.split(":", 2)
+            if not controllers or controller in controllers.split(","):
+                own = (root / controller if controllers else root) / place.lstrip("/")
+                yield from (group for group in (own, *own.parents) if group.is_relative_to(root) and group != root)
 
 
 def this_machine(devices: int | Sequence[jax.Device] | None, memory: int | None) -> Machine:

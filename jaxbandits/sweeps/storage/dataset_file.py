@@ -133,9 +133,10 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
         raise ValueError(f"{path}: a result is saved as .nc (netCDF) or .zarr: end the name so; tables of it: {tables}")
     if path.exists() and not _is_export(path):
         raise ValueError(f"{path}: not a result that could be replaced: choose another name")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part, old = (path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.{kind}") for kind in ("part", "old"))
+    given, path = path, Path(os.path.realpath(path))  # what a link leads to is replaced, and not the link
+    part, old = (path.with_name(f".{uuid.uuid4().hex[:12]}.{kind}") for kind in ("part", "old"))
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".zarr":
             _to_zarr(ds, part)
             if path.exists():  # a directory cannot be renamed over another
@@ -144,20 +145,26 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
             import h5netcdf
 
             with NetcdfFile(part, "x+") as content, h5netcdf.File(content, "w") as file:
-                ds.dump_to_store(xr.backends.H5NetCDFStore(file))
+                (ds.compute() if ds.chunks else ds).dump_to_store(xr.backends.H5NetCDFStore(file))
         os.replace(part, path)
+    except OSError as error:
+        if error.filename is None:  # it says by itself what to do
+            raise
+        why = f"cannot be written ({error.strerror}): choose another place"
+        raise OSError(error.errno, f"save: path = {show(str(given))} {why}") from None
     finally:
         if old.exists() and not path.exists():
             os.replace(old, path)
-        for left in (part, old):
-            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
-    return path
+        with contextlib.suppress(NotADirectoryError):
+            for left in (part, old):
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+    return given
 
 
 class NetcdfFile(io.FileIO):
     """A new file for HDF5, which takes the process with it where it cannot write: errors are raised at the end."""
 
-    failed: OSError | None = None
+    failed: BaseException | None = None  # a Ctrl-C, too: HDF5 would go on, and say something else
 
     def write(self, content: Any) -> int:
         rest, done = memoryview(content).cast("B"), 0
@@ -175,13 +182,15 @@ class NetcdfFile(io.FileIO):
     def hold_error(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except BaseException as error:
             self.failed = self.failed or error
 
     def __exit__(self, *raised: object) -> None:
         self.close()
-        if self.failed:
+        if isinstance(self.failed, OSError):
             raise OSError(self.failed.errno, f"cannot write ({self.failed.strerror}): make room or choose another disk")
+        if self.failed:
+            raise self.failed
 
 
 def _is_export(path: Path) -> bool:

@@ -84,7 +84,8 @@ class Store:
     """The chunks of one directory."""
 
     def __init__(self, directory: Path, block: int = 1, began: float = 0.0) -> None:
-        self.home, self.block, self.began = directory / CHUNKS, block, began  # seeds of a file, when this sweep began
+        self.home = directory.absolute() / CHUNKS  # the working directory may change
+        self.block, self.began = block, began  # seeds of a file, when this sweep began
         self.spent_here = self.home / "spent" / f"{uuid.uuid4().hex[:12]}.txt"
         self.reported: list[str] = []  # which files were set aside, and why
         self.spent: float | None = None  # the seconds of this process that were written down last
@@ -278,7 +279,7 @@ class Store:
 
 def write_whole(path: Path, content: bytes, advice: str) -> None:
     """Write a file so that it is there whole or not at all. advice: the last words of an error."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    part = path.with_name(f".{uuid.uuid4().hex[:12]}.part")  # no longer than a name may be
     try:
         with open(part, "xb") as file:
             file.write(content)
