@@ -154,13 +154,13 @@ ABOUT = {
     "plays, by 0.4; then by 0.2; two experts know which. Where one arm stays the best, do without advice: see arms.",
     "linear": "Rewards are linear in fixed features, as in `linear_arms`. Here twenty arms in five dimensions, rewards "
     "0 or 1; two parameters.",
-    "contexts": "Every play shows features of each arm, as in `contextual_linear`; rows of your own, one vector "
-    "for all arms, were not compared: put the calls side by side on your file ([own data](../own_data.md)). Here ten arms, redrawn at every play, in five dimensions; then in "
-    "three.",
+    "contexts": "Every play shows features of each arm, as in `contextual_linear`; rows of your own, one vector for all "
+    "arms, were not compared: put the calls side by side on your file ([own data](../own_data.md)). Here ten arms, "
+    "redrawn at every play, in five dimensions; then in three.",
     "agents": "Agents learn together through a server, as in `federated_linear`. Here ten agents, ten arms in four "
     "dimensions, more signal than noise; then as much. `isolated_linucb` sends nothing: where the private row costs "
-    "more, let agents learn alone. Without `corruption_bound`, `median_of_means` and `trimmed_mean` are the plain mean, "
-    "which one liar breaks.",
+    "more, let agents learn alone. Without `corruption_bound`, `median_of_means` and `trimmed_mean` are the plain "
+    "mean, which one liar breaks.",
     "share": f"1 for a bad arm and -1 for the best replace the rewards, which are 0 or 1: {APART_MEANS}. What reads "
     "rewards in [0, 1] clips the -1 to 0. Without privacy there are fewer plays, since some algorithms keep every "
     "reward and end at 16,384; so no price of privacy is known here.",

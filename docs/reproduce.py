@@ -14,7 +14,7 @@ never compared come first, the shortest of them before the others, then those co
 
     python docs/reproduce.py --take all
 
-does the same, and then puts what was computed into the pages of those studies of which numbers alone moved.
+does the same, and then puts what was computed, pictures too, into the pages of those studies of which no word differs.
 """
 
 import datetime
@@ -49,7 +49,7 @@ def reproduce(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/repro
 def compare(names: list[str], docs: Path = DOCS, runs: Path = Path("runs/comparison"), *, take: bool = False) -> int:
     """Print which cells differ from the pages, and write down when and how many; how many of them are no numbers.
 
-    `take`: pages of which numbers alone differ get the new ones, and their pictures.
+    `take`: pages of which no word differs get the new numbers and pictures.
     """
     known, total = study_tables.read_compared(docs), 0
     studies = {name: study for given in names for name, study in papers.find(given).items()}

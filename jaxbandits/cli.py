@@ -399,10 +399,13 @@ def _command(given, command: str) -> str:
         words, options = [given.name, *(["--full"] if given.full else [])], ["out", "format"]
         words += [word for own in given.own for word in ("--with", own)]
     else:
-        from jaxbandits.sweeps.toml_file import is_passing
+        of_worker, again = ["shard"] if command == "worker" else [], given.file
+        if given.out is not None:  # else it was interrupted before anything was read
+            from jaxbandits.sweeps.toml_file import is_passing
 
-        of_worker, kept = ["shard"] if command == "worker" else [], given.out / "config.toml"
-        again = given.file if not is_passing(given.file) else kept if kept.is_file() else "FILE"
+            ours = command == given.command == "run" and not (given.out / "results.nc").exists()
+            kept = given.out / "config.toml" if ours else Path("FILE")  # that of an earlier result is its own
+            again = kept if is_passing(given.file) else given.file
         words, options = [str(again)], ["out", *of_worker, "seeds", "engine", "format"]
     for option in options:
         value = getattr(given, option, None)

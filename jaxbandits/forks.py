@@ -20,7 +20,8 @@ def note_forks() -> None:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_note_fork)
         with contextlib.suppress(OSError):  # a system that does not list threads
-            if len(os.listdir("/proc/self/task")) <= threading.active_count():
+            of_python = {threading.get_native_id(), *(thread.native_id for thread in threading.enumerate())}
+            if {*map(int, os.listdir("/proc/self/task"))} <= of_python:
                 _note_fork()
 
 

@@ -152,8 +152,12 @@ def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
         plays = config.get("algorithms", {})
         now["guarantees"], plays = ({x: old[was] for x, was in names.items() if was in old} for old in (claims, plays))
         new = {was: label for label, was in names.items()}
-        grid = {_relabel(key, new): x for key, x in (config.get("grid") or {}).items()}
-        now["config"] = config | {"algorithms": plays} | ({"grid": grid} if grid else {})
+        renamed = config | {"algorithms": plays, "renamed": {was: label for was, label in new.items() if was != label}}
+        if grid := config.get("grid"):
+            renamed["grid"] = {relabel_key(key, new): x for key, x in grid.items()}
+        if points := config.get("points"):
+            renamed["points"] = [{relabel_key(key, new): x for key, x in point.items()} for point in points]
+        now["config"] = renamed
         if "decisions" in ds.attrs:
             now["decisions"] = json.loads(ds.attrs["decisions"])
             for row in now["decisions"]["rows"]:
@@ -167,7 +171,7 @@ def _with_present_names(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign_attrs({key: json.dumps(x, sort_keys=True) for key, x in now.items() if key in kept})
 
 
-def _relabel(keys: str, new: Mapping[str, str]) -> str:
+def relabel_key(keys: str, new: Mapping[str, str]) -> str:
     """A key of the grid, or tied ones, that address labels by the names that these have now."""
 
     def one(key: str) -> str:

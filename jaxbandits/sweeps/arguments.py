@@ -11,7 +11,7 @@ import importlib.metadata
 import re
 import sys
 import zlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -320,7 +320,7 @@ def short_text(x: Any) -> str:
 
 def jsonable(x: Any) -> Any:
     """Anything a config may hold, as JSON."""
-    if isinstance(x, dict):
+    if isinstance(x, Mapping):
         return {str(k): jsonable(v) for k, v in x.items()}
     foreign = not isinstance(x, np.ndarray | np.generic | str | bytes | list | tuple)
     if foreign and hasattr(x, "__array__"):  # of JAX, xarray, pandas, polars
@@ -329,7 +329,7 @@ def jsonable(x: Any) -> Any:
     elif isinstance(x, memoryview):
         return jsonable(np.asarray(x))
     elif foreign and isinstance(x, Collection):
-        return jsonable(list(x))  # a set, keys of a dict, `array.array`
+        return jsonable(sorted(x, key=repr) if isinstance(x, Set) else list(x))  # or `array.array`, values of a dict
     if hasattr(x, "config"):  # a called part inside another, such as the losses behind experts
         return jsonable(x.config or {"name": "own"})
     if is_transformation(x):

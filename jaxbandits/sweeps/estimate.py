@@ -57,7 +57,18 @@ class Log:
     """A stream for words about a run, such as stderr. What it does not take is left out: no word ends a run."""
 
     def __init__(self, stream: Any) -> None:
-        self._stream = stream
+        self._stream, self._heard = stream, False
+        with contextlib.suppress(Exception):
+            for each in filter(None, (stream, sys.stdout)):
+                each.flush()
+            self._heard = True
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the other stream: `tqdm.write` looks for bars to clear by it, and flushes what it finds."""
+        return self._heard and self._stream is getattr(other, "_stream", other)
+
+    def __hash__(self) -> int:
+        return id(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -24,7 +24,7 @@ from jaxbandits.sweeps.dataset import Results, arrays_of, plan_of_runs
 from jaxbandits.sweeps.engines import calls as work
 from jaxbandits.sweeps.engines.calls import Machine
 from jaxbandits.sweeps.engines.contract_faults import Fault, cells_in_breach, verdict
-from jaxbandits.sweeps.engines.local import Local, Orders
+from jaxbandits.sweeps.engines.local import Local, Orders, control_groups
 from jaxbandits.sweeps.engines.one_call import Outcome, keep_outcome
 from jaxbandits.sweeps.engines.remaining import Remaining
 from jaxbandits.sweeps.engines.strangers import Strangers, try_out
@@ -85,12 +85,12 @@ def free_memory() -> int:
     room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 62
     with contextlib.suppress(OSError, IndexError, ValueError):
         room = int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024
-    with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
-        group = Path("/sys/fs/cgroup")
-        left = int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
-        with contextlib.suppress(OSError, ValueError):  # what was read from files makes room for what is asked for
-            left += int(dict(map(str.split, (group / "memory.stat").read_text().splitlines()))["inactive_file"])
-        room = min(room, max(left, 0))
+    for group in control_groups("memory"):
+        with contextlib.suppress(OSError, ValueError):  # "max" where there is no limit
+            left = int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+            with contextlib.suppress(OSError, ValueError):  # what was read from files makes room for what is asked for
+                left += int(dict(map(str.split, (group / "memory.stat").read_text().splitlines()))["inactive_file"])
+            room = min(room, max(left, 0))
     return room
 
 
@@ -367,7 +367,6 @@ class SweepRun:
             if whole:
                 self.left_out, self.written = describe_missing(directory / RESULTS, part), stamp_of(part)
                 os.replace(part, directory / RESULTS)
-                self._write_config(store)
         except Unreadable:
             raise
         except (OSError, RuntimeError) as error:  # HDF5 has its own words for a full disk
@@ -375,14 +374,16 @@ class SweepRun:
             raise OSError(f"{reason}: {remedy(error)} and run it again, everything finished is kept") from None
         finally:
             part.unlink(missing_ok=True)
+        if whole:
+            self._write_config(store)
         return whole
 
 
 def warn_meanwhile(text: str) -> None:
-    """Warn while runs go on. Where warnings are errors it is a line of progress: an error would end the runs."""
+    """Warn while runs go on. Where that fails, as where warnings are errors, it is a line of progress: no run ends."""
     try:
         warnings.warn(text, RuntimeWarning, stacklevel=3)
-    except RuntimeWarning:
+    except Exception:
         estimate.print_progress(text)
 
 

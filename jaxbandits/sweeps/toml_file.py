@@ -166,7 +166,7 @@ class ConfigSource(NamedTuple):
 
 def is_passing(file: Path) -> bool:
     """Whether a file is a pipe or a process's own input, which lies nowhere and is empty the next time."""
-    return file.is_fifo() or file.absolute().is_relative_to("/dev") or file.absolute().is_relative_to("/proc")
+    return file.is_fifo() or bool(re.match(r"/dev/(stdin$|fd/)|/proc/", file.absolute().as_posix()))
 
 
 def _source(raw: dict[str, Any], file: Path) -> ConfigSource:

@@ -212,9 +212,10 @@ def test_prices_are_over_the_best_without_privacy_of_the_same_problem():
 def test_the_page_is_of_calls_that_are_candidates():
     """A new algorithm is a candidate at once, and stands on the page when somebody has played the table again."""
     assert set(FRAME["problem"]) == set(choosing.PROBLEMS)
-    for name in ("arms", "experts"):
-        now = {one.call for one in choosing.candidates(name, choosing.PROBLEMS[name].horizon)}
-        assert set(FRAME["call"][FRAME["problem"] == name]) <= now
+    for name in ("arms", "experts", "linear"):
+        now = {(x.call, x.trusted, x.unit) for x in choosing.candidates(name, choosing.PROBLEMS[name].horizon)}
+        part = FRAME[FRAME["problem"] == name]
+        assert {*zip(part["call"], part["trusted"], part["unit"], strict=True)} <= now
 
 
 def test_bold_calls_of_the_page_are_those_of_the_data():

@@ -4,11 +4,10 @@ import contextlib
 import io
 import itertools
 import sys
-import warnings
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,6 +82,11 @@ def test_no_word_about_a_run_ends_it(monkeypatch):
             bar.update(3)
             bar.set_description_str("more words")
     assert stream.text.startswith("words\n")  # as long as it took them
+    # a user's own words stand beside the bar, and not in it
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    with estimate.progress_bar([], total=10, mininterval=0, desc="bar"):
+        tqdm.write("own words", file=stream)
+    assert stream.getvalue().split("own words")[0].endswith("\r")  # the bar was cleared
     # a bar that an environment variable turned off
     monkeypatch.setattr(estimate, "progress_bar", lambda lines, **given: tqdm(**given, disable=True))
     meter = estimate.Meter(
@@ -92,14 +96,15 @@ def test_no_word_about_a_run_ends_it(monkeypatch):
     meter.compiles(5)
 
 
-def test_a_warning_that_is_an_error_does_not_end_what_runs(capsys):
+def test_a_warning_that_fails_does_not_end_what_runs(capsys, monkeypatch):
     with pytest.warns(RuntimeWarning, match="on_chunk fails") as caught:
         execution.warn_meanwhile("on_chunk fails")
     assert caught[0].filename != execution.__file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        execution.warn_meanwhile("on_chunk fails")
-    assert capsys.readouterr().err == "on_chunk fails\n"
+    for fail in (RuntimeWarning("as an error"), ValueError("I/O operation on closed file")):
+        with monkeypatch.context() as patch:
+            patch.setattr(execution.warnings, "warn", lambda *of, fail=fail, **more: (_ for _ in ()).throw(fail))
+            execution.warn_meanwhile("on_chunk fails")
+    assert capsys.readouterr().err == 2 * "on_chunk fails\n"
 
 
 def test_numbers_that_come_in_are_what_they_mean():
@@ -110,6 +115,7 @@ def test_numbers_that_come_in_are_what_they_mean():
     half, fifth = Fraction(1, 2), Decimal("0.2")
     assert jsonable({"means": [half, fifth, Fraction(3), True, 7]}) == {"means": [0.5, 0.2, 3.0, True, 7]}
     assert jsonable([Decimal("Infinity"), np.inf]) == ["inf", "inf"]
+    assert jsonable({"b", "a"}) == ["a", "b"] and jsonable(MappingProxyType({"a": half})) == {"a": 0.5}
     laid_out = plan("ucb1", ARMS, horizon=[50, 100], seeds=2, checkpoints=(t for t in (10, 20)))
     assert {h: list(times) for h, times in laid_out.times.items()} == {50: [10, 20, 50], 100: [10, 20, 100]}
     assert laid_out.given["checkpoints"] == [10, 20]

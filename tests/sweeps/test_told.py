@@ -2,6 +2,7 @@
 
 import array
 import json
+import tomllib
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import xarray as xr
 import jaxbandits as jb
 from jaxbandits import selection
 from jaxbandits.protocol import Span
-from jaxbandits.reports.page.runs import as_raw
+from jaxbandits.reports.page.runs import as_raw, runs
 from jaxbandits.selection import whole
 from jaxbandits.sweeps.arguments import jsonable
 
@@ -106,10 +107,14 @@ def test_renamed_labels_are_renamed_in_decisions_and_in_keys():
     swapped = ds.assign_coords(algorithm=["uniform", "ucb1"])
     assert jb.decisions(ds)["lower"].tolist() == ["ucb1"] and jb.decisions(swapped)["lower"].tolist() == ["uniform"]
     named = jb.sweep({"a": "ldp_ucb", "a.b": "ucb1"}, ARMS, seeds=2, grid={"a.epsilon": [0.5, 1.0]}, **SETTINGS)
-    now = whole(named.assign_coords(algorithm=["local", "UCB"]), "")
-    raw = as_raw(json.loads(now.attrs["config"]), now)
+    (run,) = runs(named.assign_coords(algorithm=["local", "UCB"]))
+    raw = tomllib.loads(run.toml)
     assert raw["grid"] == {"local.epsilon": [0.5, 1.0]} and [x["label"] for x in raw["algorithm"]] == ["local", "UCB"]
-    assert selection._relabel("a.epsilon+a.b.bonus_scale", {"a": "x", "a.b": "y"}) == "x.epsilon+y.bonus_scale"
+    assert run.unplanned == "" and selection.grid_dims(run.ds) == ["local.epsilon"]  # as the file gives it
+    points = jb.sweep({"a": "ldp_ucb"}, ARMS, seeds=2, points=[{"a.epsilon": 0.5}, {"a.epsilon": 1.0}], **SETTINGS)
+    (run,) = runs(points.assign_coords(algorithm=["local"]))
+    assert tomllib.loads(run.toml)["points"] == [{"local.epsilon": 0.5}, {"local.epsilon": 1.0}]
+    assert selection.relabel_key("a.epsilon+a.b.bonus_scale", {"a": "x", "a.b": "y"}) == "x.epsilon+y.bonus_scale"
 
 
 def test_the_file_of_a_part_has_no_key_that_nothing_takes(private):

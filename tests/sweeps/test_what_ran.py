@@ -97,11 +97,19 @@ def test_a_pipe_is_read_once_and_lies_in_the_working_directory(tmp_path, monkeyp
     monkeypatch.chdir("out")
     raw = parse_toml(pipe, kept.encode())
     assert config_arguments(raw, pipe)["environment"].keywords["losses"].shape == (20, 3)
-    for command, there, again in (("run", True, "out/config.toml"), ("worker", False, "FILE")):
-        given = Namespace(file=pipe, out=tmp_path / ("out" if there else "b"), seeds=None, shard="0/2")
-        assert _command(given, command).split()[2] == (str(tmp_path / again) if there else again)
+    for command, out, again in (
+        ("run", "b", str(tmp_path / "b/config.toml")),
+        ("run", "out", "FILE"),
+        ("worker", "b", "FILE"),
+    ):
+        given = Namespace(command=command, file=pipe, out=tmp_path / out, seeds=None, shard="0/2")
+        assert _command(given, command).split()[2] == again  # of an earlier result the configuration is its own
+    assert (
+        _command(Namespace(command="run", file=Path("x.toml"), out=None, seeds=None), "run") == "jaxbandits run x.toml"
+    )
     assert main(["run", str(pipe)]) == 2 and "give --out DIR" in capsys.readouterr().err
-    assert [is_passing(Path(x)) for x in ("/dev/stdin", "/dev/fd/63", "x.toml")] == [True, True, False]
+    files = "/dev/stdin", "/dev/fd/63", "/proc/7/fd/63", "/dev/shm/x.toml", "x.toml"
+    assert [is_passing(Path(x)) for x in files] == [True, True, True, False, False]
 
 
 def test_a_folder_is_named_from_where_the_configuration_lies(tmp_path, monkeypatch, capsys):
@@ -172,7 +180,7 @@ def test_what_cannot_be_saved_names_the_path_and_what_to_do(tmp_path, monkeypatc
     (link := tmp_path / "latest.nc").symlink_to("large/x.nc")
     assert jb.save(ds, link) == link and link.is_symlink() and jb.load(tmp_path / "large" / "x.nc").identical(ds)
     computed = []
-    monkeypatch.setattr(xr.Dataset, "chunks", {"t": (9,)})  # values that another library computes later
+    monkeypatch.setattr(xr.Variable, "chunks", ((9,),))  # values that another library computes later
     monkeypatch.setattr(xr.Dataset, "compute", lambda self: computed.append(1) or self)
     jb.save(ds, tmp_path / "x.nc")
     assert computed == [1]
@@ -229,9 +237,10 @@ def test_a_fork_before_the_import_is_noticed(monkeypatch):
     """JAX is in use, as here, and the process has none of its threads."""
     monkeypatch.setattr(forks.os, "register_at_fork", lambda **given: None)
     jax.numpy.zeros(2).block_until_ready()
-    for tasks, refused in ((threading.active_count(), True), (threading.active_count() + 1, False)):
+    own = [str(threading.get_native_id())]
+    for tasks, refused in ((own, True), ([*own, "1"], False)):
         monkeypatch.setattr(forks, "forks", [])
-        monkeypatch.setattr(forks.os, "listdir", lambda path, tasks=tasks: ["1"] * tasks)
+        monkeypatch.setattr(forks.os, "listdir", lambda path, tasks=tasks: tasks)
         forks.note_forks()
         assert forks.forks == [True] * refused
 

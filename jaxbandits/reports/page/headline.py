@@ -46,7 +46,7 @@ def answers_in_words(run: ReportRun) -> str:
     """Of labelled rows, the share that each algorithm names right, from the least to the most over the grid."""
     if unit_of(run.ds) != ANSWERS or run.ds.sizes.get("horizon", 1) > 1:
         return ""
-    best, shares = (run.ds["best_reward"] / run.ds["t"]).isel(t=-1), right_answers(run.ds)
+    best, shares = right_answers(run.ds.assign(regret=0 * run.ds["regret"])), right_answers(run.ds)
     ends = lambda x: " to ".join(dict.fromkeys(f"{float(y):.0%}" for y in (x.min(), x.max())))
     said = [f"“{x}” {ends(shares.sel(algorithm=x).mean('seed'))}" for x in shares["algorithm"].values]
     rival = rival_of(run.ds["regret"].attrs.get("long_name", ""))

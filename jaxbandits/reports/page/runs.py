@@ -108,6 +108,8 @@ def _run(label: str, given: Any) -> ReportRun:
     config = json.loads(ds.attrs.get("config", "{}"))
     if not {*map(str, ds["algorithm"].values)} <= {*config.get("algorithms", ())}:
         config = {}  # of a part alone: `xarray.concat` keeps what the first one says
+    if new := config.pop("renamed", {}):  # dimensions begin with a label, too
+        ds = ds.rename({dim: name for dim in grid_dims(ds) if (name := selection.relabel_key(dim, new)) != dim})
     raw, caption = as_raw(config, ds) if config else {}, ""
     kept = output.config_of(directory, config) if directory else None
     if kept:

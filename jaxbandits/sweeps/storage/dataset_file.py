@@ -137,7 +137,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     part, old = (path.with_name(f".{uuid.uuid4().hex[:12]}.{kind}") for kind in ("part", "old"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".zarr":
+        if given.suffix == ".zarr":
             _to_zarr(ds, part)
             if path.exists():  # a directory cannot be renamed over another
                 os.replace(path, old)
@@ -145,7 +145,8 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
             import h5netcdf
 
             with NetcdfFile(part, "x+") as content, h5netcdf.File(content, "w") as file:
-                (ds.compute() if ds.chunks else ds).dump_to_store(xr.backends.H5NetCDFStore(file))
+                later = any(variable.chunks for variable in ds.variables.values())  # dask would write it afterwards
+                (ds.compute() if later else ds).dump_to_store(xr.backends.H5NetCDFStore(file))
         os.replace(part, path)
     except OSError as error:
         if error.filename is None:  # it says by itself what to do
@@ -155,7 +156,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
     finally:
         if old.exists() and not path.exists():
             os.replace(old, path)
-        with contextlib.suppress(NotADirectoryError):
+        with contextlib.suppress(OSError):  # where nothing could be written there is nothing to delete
             for left in (part, old):
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
     return given

@@ -279,6 +279,7 @@ class Store:
 
 def write_whole(path: Path, content: bytes, advice: str) -> None:
     """Write a file so that it is there whole or not at all. advice: the last words of an error."""
+    path = Path(os.path.realpath(path))  # what a link leads to is written, and not the link
     part = path.with_name(f".{uuid.uuid4().hex[:12]}.part")  # no longer than a name may be
     try:
         with open(part, "xb") as file:
