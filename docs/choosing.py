@@ -154,8 +154,8 @@ ABOUT = {
     "plays, by 0.4; then by 0.2; two experts know which. Where one arm stays the best, do without advice: see arms.",
     "linear": "Rewards are linear in fixed features, as in `linear_arms`. Here twenty arms in five dimensions, rewards "
     "0 or 1; two parameters.",
-    "contexts": "Every play shows features of each arm, as in `contextual_linear`; rows of your own, one vector for all "
-    "arms, were not compared: put the calls side by side on your file ([own data](../own_data.md)). Here ten arms, "
+    "contexts": "Every play shows features of each arm, as in `contextual_linear`; rows of your own, one vector for "
+    "all arms, were not compared: put the calls side by side on your file ([own data](../own_data.md)). Here ten arms, "
     "redrawn at every play, in five dimensions; then in three.",
     "agents": "Agents learn together through a server, as in `federated_linear`. Here ten agents, ten arms in four "
     "dimensions, more signal than noise; then as much. `isolated_linucb` sends nothing: where the private row costs "
