@@ -360,7 +360,8 @@ def _half_width(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | np.float
     if seeds < 2:
         return np.full(values.shape[:-1], np.nan)
     with np.errstate(invalid="ignore"):  # an infinite regret: its interval is NaN
-        return stdtrit(seeds - 1, 0.975) * values.std(-1, ddof=1) / math.sqrt(seeds)
+        half = stdtrit(seeds - 1, 0.975) * values.std(-1, ddof=1) / math.sqrt(seeds)
+        return np.where(np.ptp(values, axis=-1) == 0, 0.0, half)  # a mean of equal numbers is rounded
 
 
 def _doubt(values: np.ndarray[Any, Any]) -> str:
@@ -421,6 +422,9 @@ def _side(final: xr.DataArray, side: Any, name: str) -> tuple[str, dict[str, Any
     if not alone and not pair:
         raise ValueError(f"{name} = {show(side)} must be a label, or (label, {{key: value}}) for one point of the grid")
     label, at = (side, {}) if alone else side
+    for key, value in at.items():
+        if isinstance(value, list | tuple | np.ndarray):
+            raise ValueError(f"{name}: {key} = {show(value)} must be one value: leave {key} out for a row at each")
     return choice(name, str(label), labels), dict(at)
 
 
@@ -429,7 +433,9 @@ def _cell(values: np.ndarray[Any, Any], latex: bool) -> str:
     mean, half = values.mean(), float(_half_width(values))
     if not (math.isfinite(mean) and math.isfinite(half)):
         return f"{mean:g}"
-    digits = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 1
+    short = half > 0 or np.isclose(mean, round(float(mean), 1), rtol=1e-9, atol=0)
+    spread = half if short else abs(mean) / 100  # four digits of what does not vary
+    digits = max(0, 1 - math.floor(math.log10(spread))) if spread > 0 else 1
     plus = r" \pm " if latex else " ± "
     cell = f"{mean:,.{digits}f}{plus}{half:,.{digits}f}"
     return (f"${cell.replace(',', '{,}')}$" if latex else cell) + ("*" if _is_skewed(values) else "")

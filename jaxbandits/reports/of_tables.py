@@ -186,6 +186,9 @@ def heatmap(
     4
     """
     _check(frame, [c for c in (x, y, value, panel, text, hatched) if c is not None], (x, y))
+    if (twice := frame.duplicated([c for c in (panel, x, y) if c is not None])).any():
+        at = ", ".join(f"{c} = {frame[c][twice].iloc[0]}" for c in (panel, x, y) if c is not None)
+        raise ValueError(f"a cell has several rows ({at}): tell them apart with `panel`, or select one row a cell")
     table, named = frame, {key: list(pd.unique(frame[key])) for key in (x, y) if frame[key].dtype.kind not in "iuf"}
     frame = frame.assign(**{key: frame[key].map(known.index) for key, known in named.items()})
     values = [] if panel is None else list(dict.fromkeys(frame[panel].dropna()))
@@ -258,7 +261,9 @@ def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable
     if values.dtype.kind not in "iuf":
         here = list(pd.unique(values.dropna()))
         known = list(values.cat.categories) if isinstance(values.dtype, pd.CategoricalDtype) else here
-        table = {name: mpl.colors.to_rgb(COLOURS[i % len(COLOURS)]) for i, name in enumerate(known) if name in here}
+        few = len(known) <= len(COLOURS)
+        shades = COLOURS if few else mpl.colormaps["turbo"](np.linspace(0.05, 0.95, len(known)))
+        table = {name: mpl.colors.to_rgb(c) for name, c in zip(known, shades, strict=False) if name in here}
         legend = dict(zip(texts_of(table), table.values(), strict=True))
         return (lambda name: table.get(name, (1.0, 1.0, 1.0))), legend
     finite = values[np.isfinite(values)].astype(float)
@@ -279,7 +284,11 @@ def _colours(values: pd.Series, given: Sequence[float] | None) -> tuple[Callable
     def colour(v):
         return (1.0, 1.0, 1.0) if not np.isfinite(v) else shades[int(np.searchsorted(cuts[1:-1], v))]
 
-    labels = [minus(f"{compact(a, 2)} to {compact(b, 2)}") for a, b in itertools.pairwise(cuts)]
+    digits = next(
+        (n for n in range(2 if given is None else 6, 6) if len({compact(x, n) for x in cuts}) == len(cuts)), 6
+    )
+    ends = texts_of(cuts, partial(compact, digits=digits))
+    labels = [minus(f"{a} to {b}") for a, b in itertools.pairwise(ends)]
     return colour, dict(zip(labels, shades, strict=True))
 
 

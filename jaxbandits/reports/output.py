@@ -23,11 +23,11 @@ from jaxbandits.sweeps.storage.dataset_file import RESULTS, slabs
 from jaxbandits.sweeps.storage.store import write_whole
 
 
-def clear_outputs(directory: Path) -> None:
-    """Remove what an earlier run wrote beside its results, and nothing else."""
+def clear_outputs(directory: Path, kept: Sequence[Path] = ()) -> None:
+    """Remove what an earlier run wrote beside its results, but what is kept, and nothing else."""
     known = ["config.toml", "summary.csv", "decisions.csv", "provenance.json"]
     known += [f"{name}.{suffix}" for name in ("regret", "reward", "against_*") for suffix in ("png", "pdf", "svg")]
-    for path in [p for pattern in known for p in directory.glob(pattern)]:
+    for path in [p for pattern in known for p in directory.glob(pattern) if p not in kept]:
         path.unlink()
 
 
@@ -78,7 +78,9 @@ def write_run(ds: xr.Dataset, directory: Path, *, seconds: float, lanes: int, **
         texts.append(formatting.csv(statistics.decisions(ds)))
     for path, text in zip(written, texts, strict=True):
         write_text(path, text)
-    return written + draw(ds, directory, **picture)
+    written += draw(ds, directory, **picture)
+    clear_outputs(directory, [*written, directory / "config.toml"])  # of an earlier result
+    return written
 
 
 def describes(directory: Path, config: dict[str, Any], ds: xr.Dataset | None = None) -> bool:

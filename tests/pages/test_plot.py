@@ -110,6 +110,23 @@ def test_settings_of_others_and_threads_do_not_reach_a_picture():
     assert dict(mpl.rcParams) == before
 
 
+def test_every_colour_of_a_map_is_named_once():
+    points = pd.MultiIndex.from_product([[1, 2], [1, 2]], names=["x", "y"]).to_frame(index=False)
+    with pytest.raises(ValueError, match=r"a cell has several rows \(x = 1, y = 1\): tell them apart with `panel`"):
+        plot.heatmap(pd.concat([points, points]).assign(v=1.0), "x", "y", "v")
+    colours = lambda axes: {mpl.colors.to_hex(x.get_facecolor()) for x in axes.patches if x.get_width() > 0}
+    cuts = {"cuts": [1000, 1004, 1008, 1125]}
+    for values, more in (([1000, 1010, 1020, 1050], {}), ([1000] * 4, {}), ([1001, 1005, 1009, 1120], cuts)):
+        drawn = plot.heatmap(points.assign(v=np.array(values, float)), "x", "y", "v", **more)
+        (legend,) = drawn.figure.legends
+        texts = [text.get_text() for text in legend.get_texts()]
+        named = {mpl.colors.to_hex(patch.get_facecolor()) for patch in legend.get_patches()}
+        assert colours(drawn.figure.axes[0]) <= named and len({*texts}) == len(texts)
+        assert all(f"{cut:,}" in " ".join(texts) for cut in more.get("cuts", ()))
+    nine = pd.DataFrame({"x": range(9), "y": 1, "v": list("abcdefghi")})
+    assert len(colours(plot.heatmap(nine, "x", "y", "v").figure.axes[0])) == 9
+
+
 def test_a_label_stands_on_an_axis_as_it_is():
     words = [layout.key_words(f"{label}.bonus_scale") for label in ("my ucb", "my_ucb", "eps 0.5", "UCB$_1$")]
     assert words == ["my ucb: bonus scale", "my_ucb: bonus scale", "eps 0.5: bonus scale", "UCB$_1$: bonus scale"]

@@ -626,3 +626,30 @@ def test_names_in_tables_of_ours_are_texts(tmp_path):
     (run,) = runs(tmp_path)
     assert run.offline["policy"].tolist() == ["None", "007"] and run.offline["value"].tolist() == [0.5, 0.25]
     assert np.isnan(run.offline["low"][0]) and run.offline["high"].tolist() == [1, np.inf]
+
+
+def test_what_an_adversary_sends_is_spent_in_the_table_of_privacy_too(tmp_path):
+    """Rewards outside the range of which the noise was drawn: the ledger alone does not know of them."""
+    fixed = jb.environments.linear_arms(actions=[[1, 0], [0, 1]], theta=[0.5, 0.1], noise="rademacher")
+    private = partial(jb.algorithms.private_elimination, num_batches=2)
+    settings = {"horizon": 64, "seeds": 1, "checkpoints": 2, "grid": {"epsilon": [0.5, 1.0]}, "progress": False}
+    for attack, spent in (
+        (None, [0.5, 1.0]),
+        (partial(jb.adversaries.huber, kind="fixed", value=10.0), [math.inf] * 2),
+    ):
+        given = {} if attack is None else {"reward_adversary": partial(attack, corruption=0.1)}
+        (run,) = runs(jb.sweep(private, fixed, **settings, **given))
+        assert [line[4] for line in ledgers._lines(run)] == spent == run.ds.epsilon_spent.values.ravel().tolist()
+
+
+def test_keys_are_not_rounded_into_one(tmp_path):
+    ds = by_hand(seeds=3)
+    for values, shown in (
+        ([20240101, 20240102], ["20,240,101", "20,240,102"]),
+        ([0.9999, 0.99999], ["0.9999", "0.99999"]),
+    ):
+        both = xr.concat([ds, ds], pd.Index(values, name="decay")).transpose("algorithm", "decay", ...)
+        page = Parsed(write.report(both, tmp_path / "r.html"))
+        said = " ".join(page.words)
+        assert all(text in said for text in shown) and "20.24M" not in said
+        assert f"({', '.join(shown)})?" in said

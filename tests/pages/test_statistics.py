@@ -487,6 +487,29 @@ def test_names_that_differ_stay_apart_in_tables_and_files():
     assert all(label in repr(jb.summary(long)) for label in long.algorithm.values)
 
 
+def test_regret_that_does_not_vary_has_no_spread():
+    """Thirty times 0.04 have a mean that is not 0.04 in its last bit."""
+    for value, text in (
+        (0.04, "0.04000 ± 0.00000"),
+        (12.3, "12.3 ± 0.0"),
+        (1 / 3, "0.3333 ± 0.0000"),
+        (0.0, "0.0 ± 0.0"),
+    ):
+        for seeds in (10, 30, 50):
+            ds = result([1.0], seeds=seeds)
+            ds["regret"][:] = value
+            assert f"| alg0 | {text} |" in statistics.table(ds)
+            row = jb.summary(ds).iloc[0]
+            assert row["ci_low"] == row["mean"] == row["ci_high"]
+
+
+def test_a_side_of_a_comparison_is_one_point():
+    ds = result(np.ones((2, 2)), grid={"epsilon": [0.1, 1.0]})
+    for wrong in ([0.1, 1.0], (0.1,), np.array([1.0])):
+        with pytest.raises(ValueError, match=r"^b: epsilon = .* must be one value: leave epsilon out"):
+            jb.compare(ds, ("alg0", {"epsilon": 0.1}), ("alg1", {"epsilon": wrong}))
+
+
 def test_labels_may_be_renamed_to_numbers():
     ds = result(np.array([1.0, 2.0]))
     texts = list(map(str, ds.algorithm.values))

@@ -11,10 +11,10 @@ import xarray as xr
 
 from jaxbandits import spending
 from jaxbandits.mechanisms.composition import SIMULATED
-from jaxbandits.privacy import epsilon_or_nan, ledger
 from jaxbandits.reports.page.runs import ReportRun, audit_command
 from jaxbandits.reports.page.tables import MAX_ROWS, PageTable, TableCell, table_cell
 from jaxbandits.reports.page.words import number_words
+from jaxbandits.sweeps.assumptions import privacy_spent
 from jaxbandits.sweeps.plan import cell_words
 
 LEDGER_HEADS = ["algorithm", "model", "neighbours differ in one"]
@@ -90,9 +90,8 @@ def _lines(run: ReportRun) -> list[list[Any]]:
             continue
         planned.add(built.label)
         assert run.plan is not None
-        words, spent = cell_words(run.plan, built), ledger(built.algorithm, built.environment)
-        numbers = epsilon_or_nan(built.algorithm), spent.epsilon, spent.delta
-        whose = spent.model, _unit(claims[built.label])
+        words, numbers = cell_words(run.plan, built), privacy_spent(*built[1:4])  # with what an adversary sends
+        whose = built.algorithm.guarantee.model, _unit(claims[built.label])
         lines.append([words, *whose, *numbers, *audits.get(words, NOT_AUDITED)])
     for label in map(str, run.ds["algorithm"].values):
         if label in claims and label not in planned:

@@ -15,8 +15,8 @@ import xarray as xr
 from jaxbandits import statistics, theory
 from jaxbandits.recipe import unwrap
 from jaxbandits.reports.page.runs import ReportRun
-from jaxbandits.reports.page.words import cut, key_name, number_words
-from jaxbandits.selection import grid_dims, tidy
+from jaxbandits.reports.page.words import cut, key_name, key_number, number_words
+from jaxbandits.selection import SPENT, grid_dims, tidy
 from jaxbandits.sweeps.plan import Plan
 
 MAX_ROWS = 400  # of a table; a page with more is slow on a phone
@@ -268,15 +268,16 @@ def _maker(column: str) -> Callable[[Any], TableCell]:
         return lambda x: TableCell("–" if math.isnan(x) else f"{x:.2g}" if x >= 1e-4 else "< 0.0001", _order(x))
     if column in ("relative", "share_lower", "right_answers"):
         return lambda x: TableCell("–" if math.isnan(x) else f"{number_words(float(f'{100 * x:.3g}'))}%", _order(x))
-    return table_cell
+    measured = column in (*NUMBER_COLUMNS, *SPENT)
+    return table_cell if measured else lambda x: table_cell(x, key_number)
 
 
-def table_cell(x: object) -> TableCell:
+def table_cell(x: object, text: Callable[[Any], str] = number_words) -> TableCell:
     """A number or a text as a cell."""
     if isinstance(x, bool | np.bool_):
         return TableCell("yes" if x else "no", float(x))
     if isinstance(x, int | float | np.number):
-        return TableCell(number_words(x), _order(x))
+        return TableCell(text(x), _order(x))
     return TableCell(cut(" ".join(str(x).split())))
 
 

@@ -27,12 +27,20 @@ def number_words(x: float | np.number[Any]) -> str:
     return minus(compact(x, None if x.is_integer() and abs(x) < 1e6 else 4))
 
 
+def key_number(x: float | np.number[Any]) -> str:
+    """A number of a key, which is not rounded to fewer digits than tell its values apart."""
+    x = float(x)
+    if math.isnan(x):
+        return "–"
+    return minus(f"{x:,.0f}" if x.is_integer() and abs(x) < 1e15 else compact(x))
+
+
 def value_words(ds: xr.Dataset, key: str, place: int) -> str:
     """A value of the grid; of a point, all its keys."""
     if key == "point" and riders(ds):
         return cut(", ".join(f"{name} = {format_value(ds[name].values[place])}" for name in riders(ds)))
     x = ds[key].values[place]
-    return number_words(x) if isinstance(x, np.integer | np.floating) else cut(format_value(x))
+    return key_number(x) if isinstance(x, np.integer | np.floating) else cut(format_value(x))
 
 
 def riders(ds: xr.Dataset) -> list[str]:
@@ -53,7 +61,7 @@ def span(ds: xr.Dataset, key: str) -> str:
         return ", ".join(values)
     if ds[key].dtype.kind in "iuf" and key != "point":
         ends = ds[key].values
-        return f"{number_words(ends.min())} to {number_words(ends.max())}, {size} values"
+        return f"{key_number(ends.min())} to {key_number(ends.max())}, {size} values"
     return f"{size} values"
 
 
