@@ -405,7 +405,7 @@ class Agent:
             x = jnp.asarray(context, DTYPE)
         else:
             plain = type(context) is np.ndarray and context.dtype.kind == "f"
-            x = np.asarray(context if plain else numbers("context", context), DTYPE)
+            x = np.array(context if plain else numbers("context", context), DTYPE)  # its owner may refill it
             if not np.isfinite(x).all():
                 raise ValueError(
                     f"context holds what is not finite, and {self.name} would keep it: leave out that play"

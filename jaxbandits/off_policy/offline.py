@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -368,8 +368,15 @@ def probabilities_of(policy: Any, log: Log, label: str) -> Floats:
     """The probabilities [n, K] with which a policy that does not learn plays on the rows of a log."""
     n, names = len(log.arm), log.arm_names
     if isinstance(policy, Policy):
+        there = policy.log.arm_names if policy.log else policy.environment.facts.get("arm_names", names)
+        if tuple(there) != tuple(names):
+            remedy = "read both logs with the same arms=[...]"
+            raise ValueError(f"{label} plays the arms {few(there)}, and those of the log are {few(names)}: {remedy}")
         policy = policy.probabilities(log.features)
-    given = policy(log.features) if callable(policy) else policy
+    given = _by_arm(policy(log.features) if callable(policy) else policy, names)
+    if isinstance(given, int | np.integer) and str(given) in names and names.index(str(given)) != given:
+        called = f"arm number {names.index(str(given))} is called {str(given)!r}"
+        raise ValueError(f"{label} = {given} may be a number or a name ({called}): give the name as text")
     given = np.full(n, given) if isinstance(given, str) or np.ndim(given) == 0 else np.asarray(given)
     if given.ndim == 1:
         for name in set(given.tolist()) - set(names) if given.dtype.kind in "OU" else ():
@@ -388,6 +395,12 @@ def probabilities_of(policy: Any, log: Log, label: str) -> Floats:
         i = int(wrong.argmax())
         raise ValueError(f"{label}[{i}] sums to {found[i].sum():.6g}: give {remedy}, which sum to 1")
     return found
+
+
+def _by_arm(given: Any, names: Sequence[str]) -> Any:
+    """A table with its columns in the order of the arms, where they are called as these are."""
+    columns = [*map(str, getattr(given, "columns", ()))]
+    return np.asarray(given)[:, [columns.index(x) for x in names]] if {*columns} == {*names} else given
 
 
 def _are_alike(one: Log, other: Log) -> bool:
@@ -446,7 +459,13 @@ def _predict_rewards(settings: Settings, model: Any, ridge: Scalar, folds: int, 
         low, high = (-math.inf, math.inf) if settings.normal else settings.range
         shape = (len(log.arm), num_arms)
         return array(
-            "rewards", rewards, 2, low, high, shape=shape, remedy="the expected reward of each arm on each row"
+            "rewards",
+            _by_arm(rewards, log.arm_names),
+            2,
+            low,
+            high,
+            shape=shape,
+            remedy="the expected reward of each arm on each row",
         )
     reward_models.check_model(model, log.reward, float(ridge))
     if folds > len(log.arm):

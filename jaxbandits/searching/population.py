@@ -21,6 +21,7 @@ from jaxbandits.recipe import Recipe, recipe_of
 from jaxbandits.searching.space import Dimension, dimensions_of
 from jaxbandits.selection import final_regret
 from jaxbandits.sweeps.arguments import PARTS, seed_range
+from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.grid import Axis
 from jaxbandits.sweeps.sweep import sweep
 from jaxbandits.typing import Float, Tensor
@@ -65,7 +66,8 @@ class Problem(NamedTuple):
     def labels(self) -> list[dict[str, Any]]:
         """The label {axis: label} of each of the O points."""
         names = [axis.name for axis in self.known]
-        return [dict(zip(names, at, strict=True)) for at in itertools.product(*(axis.labels for axis in self.known))]
+        labels = [coordinate_values(axis.labels).tolist() for axis in self.known]  # as a sweep has them
+        return [dict(zip(names, at, strict=True)) for at in itertools.product(*labels)]
 
 
 def cross(axes: Sequence[Axis]) -> list[dict[str, Any]]:
@@ -214,11 +216,13 @@ def unfold_points(ds: xr.Dataset, axes: Sequence[Axis]) -> xr.Dataset:
     """A Dataset of points, in the order of the product of `axes`, with a dimension for each axis instead."""
     if not axes:
         return ds.isel(point=0, drop=True)
-    names, labels = [axis.name for axis in axes], [list(axis.labels) for axis in axes]
-    index = pd.MultiIndex.from_product(labels, names=names)
+    names = [axis.name for axis in axes]
+    # by their places: labels may be None, or numbers beside texts
+    index = pd.MultiIndex.from_product([range(len(axis.labels)) for axis in axes], names=names)
     ds = ds.drop_vars([c for c, v in ds.coords.items() if "point" in v.dims])
     ds = ds.assign_coords(xr.Coordinates.from_pandas_multiindex(index, "point")).unstack("point")
-    ds = ds.reindex(dict(zip(names, labels, strict=True))).assign_attrs(constant_along="{}")
+    ds = ds.assign_coords({axis.name: coordinate_values(axis.labels) for axis in axes})
+    ds = ds.assign_attrs(constant_along="{}")
     return ds.transpose("algorithm", *names, "seed", ..., missing_dims="ignore")
 
 

@@ -19,6 +19,7 @@ from jaxbandits.searching.methods import Tried
 from jaxbandits.searching.population import Problem, TuneSetting, TuneSettings, means_of
 from jaxbandits.searching.space import Dimension, coordinate_of
 from jaxbandits.statistics import mean_interval
+from jaxbandits.sweeps.dataset import coordinate_values
 from jaxbandits.sweeps.grid import Axis
 from jaxbandits.validation import same
 
@@ -234,7 +235,7 @@ def trials_dataset(
         "seeds": (dims, (~np.isnan(regret)).any(3).sum(-1).reshape(shape)),
     }
     coordinates = {"algorithm": labels, "trial": np.arange(1, number + 1), "seed": np.asarray(seeds)}
-    coordinates |= {axis.name: _column(axis.labels) for axis in [*problem.known, *problem.unknown]}
+    coordinates |= {axis.name: coordinate_values(axis.labels) for axis in [*problem.known, *problem.unknown]}
     ds = xr.Dataset(variables, coordinates | family, dict(attrs))
     for key in keys_of(problem):
         column = _along(problem, key, tried.settings, number)

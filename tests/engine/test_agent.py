@@ -346,3 +346,15 @@ def test_arguments_of_every_kind_come_back_from_a_file():
     (numbers, (matrix, *others)), kinds = found["pair"], (type(found["pair"]), type(found["pair"][1]))
     assert numbers.tolist() == [0, 1, 2] and numbers.dtype == np.arange(3).dtype and kinds == (tuple, list)
     assert matrix.tolist() == np.eye(2).tolist() and others == [None, 0.25, True] and found["factory"] == "a word"
+
+
+def test_a_context_may_be_refilled_before_its_reward_comes():
+    def learned(own):
+        made, seen = jb.agent("linucb", num_arms=2, dim=2, horizon=9), np.eye(2, dtype=np.float32)
+        made.ask(seen if own else seen.copy())
+        seen[:] = 0
+        made.tell(1.0)
+        return jax.tree.leaves(made.state.learner)
+
+    for x, y in zip(learned(own=True), learned(own=False), strict=True):
+        np.testing.assert_array_equal(x, y)

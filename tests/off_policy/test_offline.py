@@ -348,3 +348,33 @@ def test_the_picture_shows_every_policy(tmp_path):
     assert line.get_xdata()[0] == 0.3375
     single = jb.plot.offline(quiet(PI, LOG, estimator="dm"))
     assert single.data["policy"].tolist() == ["policy"] and jb.plot.overlaps(single.figure) == []
+
+
+def test_tables_are_read_by_the_names_of_arms():
+    """Whoever has columns called as the arms means these, in whatever order; a number is a place, and no other name."""
+    names = list(LOG.arm_names)
+    always = pd.DataFrame(np.eye(len(names))[0 * LOG.arm], columns=names)
+    for given in (
+        lambda x: {"policy": x},
+        lambda x: {"policy": lambda features: x},
+        lambda x: {"policy": 0, "rewards": x},
+    ):
+        one, other = (
+            quiet(log=LOG, estimator="dm" if "rewards" in given(x) else "snips", **given(x)).value
+            for x in (always, always[always.columns[::-1]])
+        )
+        assert one == other
+    plain = always.to_numpy()[:, ::-1]  # without names by their places
+    assert quiet(plain, LOG, estimator="snips").value == quiet(len(names) - 1, LOG, estimator="snips").value
+    counted = LOG._replace(arm_names=("1", "2", "3"))
+    with pytest.raises(ValueError, match=r"policy = 1 may be a number or a name \(arm number 0 is called '1'\)"):
+        jb.offline(1, counted)
+    assert quiet("1", counted).value == quiet(0, counted).value
+
+
+def test_a_policy_is_judged_on_its_own_arms():
+    frame = lambda two: pd.DataFrame({"x": np.arange(40) * 7 % 5, "arm": list(two) * 20, "r": [1, 0] * 20})
+    own, others = (jb.read_logged(frame(x), arm="arm", reward="r", propensity="uniform") for x in ("ab", "bc"))
+    policy = jb.trained("ucb1", jb.environments.fitted(log=own), horizon=20, seeds=2)
+    with pytest.raises(ValueError, match="plays the arms a, b, and those of the log are b, c: read both logs with"):
+        jb.offline(policy, others, estimator="snips")

@@ -18,6 +18,7 @@ from jaxbandits.searching.population import disjoint
 from jaxbandits.searching.space import Dimension
 from jaxbandits.searching.tuning import at_edge
 from jaxbandits.sweeps.engines.local import Local
+from jaxbandits.sweeps.grid import axes_of
 from jaxbandits.sweeps.toml_file import read_config, read_tuning
 
 a, e = jb.algorithms, jb.environments
@@ -34,6 +35,13 @@ def grid_tuning():
         {"EXP3": BATCHED, "UCB": a.ucb1}, LOSSES, over={"epsilon": [1.0, 0.1]},
         space={"EXP3.base.learning_rate": RATES}, **SETTINGS,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("values", [[None, 0.1], [0.1, "auto"], [True, False], [2, 1]])
+def test_points_are_unfolded_by_their_places(values):
+    regret = (("algorithm", "point", "seed", "t"), [[[[1.0]], [[2.0]]]])
+    ds = xr.Dataset({"regret": regret}, {"algorithm": ["a"], "point": [0, 1], "seed": [0], "t": [9]})
+    assert population.unfold_points(ds, axes_of({"mixing": values}, None, 1)).regret.values.ravel().tolist() == [1, 2]
 
 
 def test_checkpoints_are_looked_at_before_the_search(monkeypatch):

@@ -351,6 +351,9 @@ class StrangerRun(EngineRun["Future[Outcome]"]):
         if twice and not np.array_equal(np.concatenate(arms_of_first[0]), np.concatenate(arms_of_first[1])):
             elsewhere = "it draws from elsewhere than the argument seed of its make, and nobody can have the run again"
             self.doubts.put(f"{cell.label}: seed {seeds[0]}, played twice, chose other arms: {elsewhere}")
+        if lost := sorted({name for record in records for name in record.numbers} - {*group.shape.diagnostics}):
+            same = f"a name that was not there after {TRIED_PLAYS} plays: give the same names always"
+            self.doubts.put(f"{cell.label}: diagnose gives {', '.join(lost)}, left out, since each is {same}")
         return outcome_of(group, cell, seeds, records[: len(seeds)])
 
     def play_blocks(self, cell: Cell, process: StrangerProcess, tape: Iterator[Block]) -> Iterator[tuple[Any, ...]]:
