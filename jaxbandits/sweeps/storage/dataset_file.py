@@ -149,8 +149,9 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
                 (ds.compute() if later else ds).dump_to_store(xr.backends.H5NetCDFStore(file))
         os.replace(part, path)
     except OSError as error:
-        if error.filename is None:  # it says by itself what to do
-            raise
+        there = Path(error.filename or "/")
+        if not (error.filename and (there.is_relative_to(path.parent) or path.is_relative_to(there))):
+            raise  # it says by itself what to do, or something else cannot be read
         why = f"cannot be written ({error.strerror}): choose another place"
         raise OSError(error.errno, f"save: path = {show(str(given))} {why}") from None
     finally:
