@@ -161,6 +161,7 @@ SAME = {
     ],
     "text": [{"dtype": "float32"}, {"message_adversary": None}, {}],
     "numbers that are one in float32": [exp3(mixing=x) for x in (0.1, np.float32(0.1), np.nextafter(0.1, 1))],
+    "what float32 means": [exp3(mixing=x) | {"dtype": "float64"} for x in (0.3, np.float32(0.3), jnp.float32(0.3))],
     "arguments of one effect": [
         combined(*COMBINER.keywords["bases"]),
         combined(partial(DOUBLE, power=0.25), partial(A.online_ucb, epsilon=4.0)),
@@ -174,7 +175,7 @@ OTHER = {
     ],
     "an argument": [
         *(exp3(learning_rate=2.0), exp3(mixing=0.2), exp3(feedback_scale=0.1)),
-        *(exp3(mixing=x) | {"dtype": "float64"} for x in (np.float32(0.1), 0.1)),
+        *(exp3(mixing=x) | {"dtype": "float64"} for x in (np.nextafter(0.1, 1), 0.1)),
         *({"algorithm": other} for other in (A.exp3_ix, A.ucb1, partial(A.ucb1, bonus_scale=0.5))),
     ],
     "an environment": [

@@ -153,7 +153,7 @@ def save(ds: "xr.Dataset", path: str | os.PathLike[str]) -> Path:
         if not (error.filename and (there.is_relative_to(path.parent) or path.is_relative_to(there))):
             raise  # it says by itself what to do, or something else cannot be read
         why = f"cannot be written ({error.strerror}): choose another place"
-        raise OSError(error.errno, f"save: path = {show(str(given))} {why}") from None
+        raise OSError(error.errno, f"save: path = {str(given)!r} {why}") from None
     finally:
         if old.exists() and not path.exists():
             os.replace(old, path)
