@@ -458,15 +458,8 @@ def _predict_rewards(settings: Settings, model: Any, ridge: Scalar, folds: int, 
         # without bias whatever is expected: only the Bernstein bound needs its range
         low, high = (-math.inf, math.inf) if settings.normal else settings.range
         shape = (len(log.arm), num_arms)
-        return array(
-            "rewards",
-            _by_arm(rewards, log.arm_names),
-            2,
-            low,
-            high,
-            shape=shape,
-            remedy="the expected reward of each arm on each row",
-        )
+        wanted = "the expected reward of each arm on each row"
+        return array("rewards", _by_arm(rewards, log.arm_names), 2, low, high, shape=shape, remedy=wanted)
     reward_models.check_model(model, log.reward, float(ridge))
     if folds > len(log.arm):
         raise ValueError(f"folds = {folds} are more than the log's {len(log.arm)} rows: give fewer")
