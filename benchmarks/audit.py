@@ -97,7 +97,7 @@ def published() -> dict[str, Published]:
     asked = a.byzantine_ucb(**agents, schedule="determinant", threshold=4.0)
     asked = asked._replace(guarantee=a.byzantine_ucb(**agents).guarantee)
     noiseless = a.dist_elimination(num_arms=4, horizon=400, epsilon=1.0)
-    noiseless = noiseless._replace(params=noiseless.params._replace(mechanism_scale=0.017 / 2.83))
+    noiseless = noiseless._replace(params=noiseless.params._replace(mechanism_scale=0.016 / 2.83))
     unbounded = a.robust_elimination(**linear, num_batches=3, epsilon=1.0)
     return {
         "FedUCB: rounds when the determinant has grown": Published(
