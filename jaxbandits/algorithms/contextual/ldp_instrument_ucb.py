@@ -74,7 +74,8 @@ def program(dim: int) -> Program:
             public = side = materialize(solve_transposed(state.matrix + packed.identity_times(dim, ridge), x))
         width = params.radius_scale * (params.base + params.growth * root)
         index = inner(side, state.vector) + width * jnp.sqrt(inner(side, side))  # <x, P b> = <P' x, b>
-        action = materialize(argmax(jnp.where(jnp.isfinite(index), index, -jnp.inf), TIE))
+        index = materialize(jnp.where(jnp.isfinite(index), index, -jnp.inf))
+        action = materialize(argmax(index, TIE))
         return jnp.full(t.shape, action), None, public
 
     def encode(params, note, draws, t, context, action, reward, play):
