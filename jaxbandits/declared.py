@@ -79,7 +79,8 @@ class Range(NamedTuple):
             return ""
         if math.isinf(self.high) and not infinite:
             return f"{'Greater than' if self.open_low else 'At least'} {self.low:g}."
-        high = self.high if self.kind == "integer" else f"{self.high:g}"
+        rounded = f"{self.high:g}"  # which is no advice where it lies above
+        high = self.high if self.kind == "integer" or float(rounded) > self.high else rounded
         return f"In {'(' if self.open_low else '['}{self.low:g}, {high}{')' if self.open_high else ']'}."
 
 

@@ -36,7 +36,7 @@ def sweeps(full: bool) -> dict[str, Sweep]:
 def draw(reading, results: Results, contexts="redraw", trials=None) -> plot.Plot:
     ds = results["curves"]
     ds = ds.sel({"algorithm": and_own(ds, [*RIVALS, *READINGS[reading]]), "environment.contexts": contexts})
-    ds = ds.drop_vars("environment.contexts").isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50)
+    ds = ds.isel(seed=slice(trials), t=ds["t"] >= ds["t"][-1] / 50).drop_vars("environment.contexts")
     return plot.regret(ds, log="y", caption=f"{reading}; {CONTEXTS[contexts]}")
 
 

@@ -21,21 +21,25 @@ PRIVATE = LOCAL | {"JDP": a.jdp_linucb, "SDP-Vec": a.shuffle_linucb}
 PLAYED = {label: partial(learner, delta=DELTA) for label, learner in PRIVATE.items()} | {UNIFORM: a.uniform}
 WORLDS = {"ε = 10, thin": 10.0, "ε = 1, thin": 1.0, "ε = 1, thick": 1.0, "ε = 0.2, thick": 0.2}
 NOISE = {x: theory.exact_tuning("local", 1, 1, x, DELTA)["diagonal"] for x in WORLDS.values()}  # LDP's, on a square
+SIZES, EPSILON = "environment.thickness", 10.0  # of the sweep over h, which has these values
+THICKNESSES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7]
 
 
 def sweeps(full: bool) -> dict[str, Sweep]:
-    """A sweep for each dimension and horizon: thin features have the size that should cost LDP most there."""
+    """One for each dimension and horizon, where thin features have the size that should cost LDP most; one over h."""
     horizons, seeds = ([10_000, 20_000, 100_000, 1_000_000], 48) if full else ([50, 60, 100, 200], 4)
     declared, played = dict[str, Sweep](), few(PLAYED, full, [OURS, "SDP-Vec", UNIFORM])
     for dim, T in product([2, 5] if full else [2], horizons):
         thin = {x: (x, min(THICK, (noise**2 * dim / T) ** 0.25)) for x, noise in NOISE.items()}
         points = {world: (x, THICK) if "thick" in world else thin[x] for world, x in WORLDS.items()}
         declared[f"{dim}-{T}"] = swept(played, partial(CONTEXTUAL, num_arms=10, dim=dim), T, seeds, grid={KEYS: points})
-    return declared
+    grid = {"epsilon": [EPSILON], SIZES: THICKNESSES if full else THICKNESSES[4::5]}
+    world, T = partial(CONTEXTUAL, num_arms=10, dim=2), 100_000 if full else 100
+    return declared | {SIZES: swept(played, world, T, seeds, grid=grid)}
 
 
 def by_dim(results: Results) -> dict[int, Any]:
-    groups = groupby(results, key=lambda name: int(name.split("-")[0]))
+    groups = groupby((name for name in results if name != SIZES), key=lambda name: int(name.split("-")[0]))
     return {dim: over_horizons([results[name] for name in names]) for dim, names in groups}
 
 
@@ -52,6 +56,10 @@ def claims(results: Results) -> Claims:
             found = of_each(final.sel(epsilon=world, horizon=T))
             ratios = [f"{label} {times(x, found[base])}" for label, x in found.items() if label != base]
             yield Claim(f"regret over that of {base}, d = {dim}, {world}, T = {T:,}", "", ", ".join(ratios))
+    regrets = final_regret(results[SIZES]).sel(epsilon=EPSILON).mean("seed").transpose("algorithm", SIZES)
+    for regret in regrets:
+        measured = series(regret[SIZES], regret, "{y:,.0f} at {x:g}")
+        yield Claim(f"regret by h, d = 2, ε = {EPSILON:g}: {regret['algorithm'].item()}", "", measured)
 
 
 def draw(place: int, world: str, results: Results) -> plot.Plot:
@@ -60,5 +68,10 @@ def draw(place: int, world: str, results: Results) -> plot.Plot:
     return plot.against(ds, "horizon", select={"epsilon": world}, reference=orders, caption=f"{world}, d = {dim}")
 
 
-PICTURES = {"thin": partial(draw, 0, "ε = 10, thin"), "thick": partial(draw, -1, "ε = 1, thick")}
+def draw_sizes(results: Results) -> plot.Plot:
+    names = {SIZES: "h, norm of what differs between arms"}
+    return plot.against(results[SIZES], SIZES, select={"epsilon": EPSILON}, names=names, caption="d = 2, ε = 10")
+
+
+PICTURES = {"thin": partial(draw, 0, "ε = 10, thin"), "thick": partial(draw, -1, "ε = 1, thick"), "sizes": draw_sizes}
 STUDY = Study(__doc__, "Section 6, open question; docs/formulas/ldp_contextual.md#instrument", sweeps, PICTURES, claims)
