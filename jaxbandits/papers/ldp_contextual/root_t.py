@@ -1,5 +1,6 @@
 """What trusting nobody costs, and the rate of √T."""
 
+from collections.abc import Callable
 from functools import partial
 from itertools import groupby, product
 from typing import Any
@@ -73,5 +74,6 @@ def draw_sizes(results: Results) -> plot.Plot:
     return plot.against(results[SIZES], SIZES, select={"epsilon": EPSILON}, names=names, caption="d = 2, ε = 10")
 
 
-PICTURES = {"thin": partial(draw, 0, "ε = 10, thin"), "thick": partial(draw, -1, "ε = 1, thick"), "sizes": draw_sizes}
+BY_TIME = {"thin": partial(draw, 0, "ε = 10, thin"), "thick": partial(draw, -1, "ε = 1, thick")}
+PICTURES: dict[str, Callable[[Results], plot.Plot]] = BY_TIME | {"sizes": draw_sizes}
 STUDY = Study(__doc__, "Section 6, open question; docs/formulas/ldp_contextual.md#instrument", sweeps, PICTURES, claims)
