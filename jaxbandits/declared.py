@@ -38,6 +38,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from docstring_parser.google import GoogleParser, Section, SectionType
 
 from jaxbandits import typing as array_types
+from jaxbandits.formatting import brackets, end_of_range
 from jaxbandits.typing import AlgorithmFactory, Array, Scalar
 
 STATIC = "static"  # a mark: another value makes another compiled program. Booleans and texts to choose from do anyway
@@ -79,9 +80,7 @@ class Range(NamedTuple):
             return ""
         if math.isinf(self.high) and not infinite:
             return f"{'Greater than' if self.open_low else 'At least'} {self.low:g}."
-        rounded = f"{self.high:g}"  # which is no advice where it lies above
-        high = self.high if self.kind == "integer" or float(rounded) > self.high else rounded
-        return f"In {'(' if self.open_low else '['}{self.low:g}, {high}{')' if self.open_high else ']'}."
+        return f"In {brackets(self.low, self.high, end_of_range, open_low=self.open_low, open_high=self.open_high)}."
 
 
 class Default(NamedTuple):

@@ -65,6 +65,15 @@ def brackets(
     return f"{'(' if open_low else '['}{text(float(low))}, {text(float(high))}{')' if open_high else ']'}"
 
 
+def end_of_range(x: float) -> str:
+    """Six digits, or all where six name another number, which might itself lie outside of the range.
+
+    >>> end_of_range(0.5), end_of_range(math.inf), end_of_range(math.sqrt(0.5)), end_of_range(2.0**31)
+    ('0.5', 'inf', '0.7071067811865476', '2147483648')
+    """
+    return f"{x:g}" if float(f"{x:g}") == x else repr(x).removesuffix(".0")
+
+
 def percent(share: float) -> str:
     """A share as a percentage."""
     return f"{100 * share:g}%"

@@ -29,7 +29,7 @@ from jaxbandits.declared import (
     declaration,
     plays_on_by_names,
 )
-from jaxbandits.formatting import nearest, show
+from jaxbandits.formatting import brackets, end_of_range, nearest, show
 from jaxbandits.protocol import Adversary, Algorithm, Environment
 from jaxbandits.recipe import unwrap
 
@@ -386,8 +386,9 @@ def number(
         inside = (v > low if open_low else v >= low) and (v < high if open_high else v <= high)
         inside = inside and not (math.isinf(v) and (finite or isinstance(value, Integral)))
     if not inside:
-        left, right = "(" if open_low or low == -math.inf else "[", ")" if open_high or high == math.inf else "]"
-        raise ValueError(f"{name} = {show(value)} must be a number in {left}{low:g}, {high:g}{right}{_and(remedy)}")
+        opened = {"open_low": open_low or low == -math.inf, "open_high": open_high or high == math.inf}
+        asked = f"must be a number in {brackets(low, high, end_of_range, **opened)}"
+        raise ValueError(f"{name} = {show(value)} {asked}{_and(remedy)}")
     return float(value)
 
 
@@ -567,7 +568,7 @@ def array(
     bad = ~np.isfinite(x) | (x < low) | (x > high)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        asked = f"must be finite and in [{low:g}, {high:g}]"
+        asked = f"must be finite and in {brackets(low, high, end_of_range)}"
         raise ValueError(f"{name}{list(where)} = {float(x[where])!r} {asked}{_and(remedy)}")
     return x
 

@@ -340,8 +340,8 @@ def test_an_exponent_has_an_interval_once_every_horizon_is_learned(shares, learn
 def test_exponents_and_ratios_of_trusting_nobody_are_those_of_powers():
     """Regret 3 sqrt(T) of instruments, T^(3/4) of LDP and T / 4 of others; T = 20,000 is spoiled, and in no fit."""
     declared, results = root_t.sweeps(True), {}
-    results[root_t.SIZES] = sizes = invented(declared.pop(root_t.SIZES), np.random.default_rng(0))
-    sizes["regret"][:] = np.arange(1000.0, 1060.0).reshape(6, 1, 10, 1, 1)
+    results["thickness"] = over_h = invented(declared.pop("thickness"), np.random.default_rng(0))
+    over_h["regret"][:] = np.arange(1000.0, 1060.0).reshape(6, 1, 10, 1, 1) * np.array([1, 1, 1, 1, 1, 7])[:, None]
     for name, one in declared.items():
         ds, (dim, T) = invented(one, np.random.default_rng(0)), map(int, name.split("-"))
         powers = {"instruments": 3 * T**0.5, "LDP": T**0.75} if T != 20_000 else {"instruments": 4000, "LDP": 4500}
@@ -361,8 +361,10 @@ def test_exponents_and_ratios_of_trusting_nobody_are_those_of_powers():
     assert longest.startswith("LDP 10.54 [10.54, 10.54], OnlineUCB 83.33 ") and "instruments" not in longest
     short = told["regret over that of uniform play, d = 2, ε = 0.2, thick, T = 20,000"].measured
     assert short.startswith("instruments 0.80 [0.80, 0.80], LDP 0.90 ") and "uniform" not in short
-    sizes = told["regret by h, d = 2, ε = 10: LDP"].measured
-    assert sizes.startswith("1,010 at 0.001, 1,011 at 0.002, ") and sizes.endswith(", 1,019 at 0.7")
+    for k, label in enumerate(root_t.PLAYED):
+        by_h = told[f"regret by h, d = 2, ε = 10: {label}"].measured.split(" at 0.001, ")
+        assert by_h[0] == f"{2 * (1000 + 10 * k):,} (median {1000 + 10 * k:,})"
+        assert by_h[1].endswith(f", {2 * (1009 + 10 * k):,} (median {1009 + 10 * k:,}) at 0.7")
 
 
 def test_a_curve_that_stays_does_not_fall():
