@@ -79,7 +79,7 @@ class Range(NamedTuple):
         if self.kind == "choice" or (math.isinf(self.low) and math.isinf(self.high)):
             return ""
         if math.isinf(self.high) and not infinite:
-            return f"{'Greater than' if self.open_low else 'At least'} {self.low:g}."
+            return f"{'Greater than' if self.open_low else 'At least'} {end_of_range(self.low)}."
         return f"In {brackets(self.low, self.high, end_of_range, open_low=self.open_low, open_high=self.open_high)}."
 
 

@@ -16,6 +16,7 @@ from jaxbandits.reports import plot
 from jaxbandits.selection import final_regret
 
 DELTA, THICK, OURS, UNIFORM, THICKNESS = 1e-3, 0.5**0.5, "instruments", "uniform play", "environment.thickness"
+WORLD = partial(CONTEXTUAL, num_arms=10)
 LOCAL: dict[str, Any] = {OURS: a.ldp_instrument_ucb, "LDP": a.ldp_linucb}
 LOCAL["OnlineUCB"] = partial(a.online_ucb, learner="ogd")
 PRIVATE = LOCAL | {"JDP": a.jdp_linucb, "SDP-Vec": a.shuffle_linucb}
@@ -33,12 +34,9 @@ def sweeps(full: bool) -> dict[str, Sweep]:
     for dim, T in product([2, 5] if full else [2], horizons):
         thin = {x: (x, min(THICK, (noise**2 * dim / T) ** 0.25)) for x, noise in NOISE.items()}
         points = {world: (x, THICK) if "thick" in world else thin[x] for world, x in WORLDS.items()}
-        declared[f"{dim}-{T}"] = swept(
-            played, partial(CONTEXTUAL, num_arms=10, dim=dim), T, seeds, grid={("epsilon", THICKNESS): points}
-        )
+        declared[f"{dim}-{T}"] = swept(played, partial(WORLD, dim=dim), T, seeds, grid={("epsilon", THICKNESS): points})
     grid = {"epsilon": [EPSILON], THICKNESS: SIZES if full else SIZES[4::5]}
-    world, T = partial(CONTEXTUAL, num_arms=10, dim=2), 100_000 if full else 100
-    return declared | {OVER_H: swept(played, world, T, seeds, grid=grid)}
+    return declared | {OVER_H: swept(played, partial(WORLD, dim=2), 100_000 if full else 100, seeds, grid=grid)}
 
 
 def by_dim(results: Results) -> dict[int, Any]:
